@@ -1,7 +1,8 @@
 //! One crowd over several instances, measured from outside: `./dev bench scale`.
 //!
 //! The same records, from the same topic, by one, two and four instances on one machine whose batches add up to the same size: what leaves,
-//! what it loses, how fast all of them are together, what the shared ledger costs, and how long the others take to go on where one is killed.
+//! what it loses in all and in the second half, when what has left before has grown, how fast all of them are together, what the shared ledger
+//! costs, and how long the others take to go on where one is killed.
 //! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000).
 
 #[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
@@ -51,6 +52,7 @@ struct Way {
 /// What came of it.
 struct Outcome {
     loss: f64,
+    late_loss: f64,
     suppressed: f64,
     rate: f64,
     ledger_bytes: f64,
@@ -78,13 +80,14 @@ fn main() {
         machine::description()
     );
     println!(
-        "| instances | `batch_crowd` | ledger | mean loss | suppressed, % | records/s, all | ledger, bytes a record | goes on after a kill, s |"
+        "| instances | `batch_crowd` | ledger | mean loss | of the second half | suppressed, % | records/s, all | ledger, bytes a record | goes on after a kill, s |"
     );
-    println!("|---:|---:|---|---:|---:|---:|---:|---:|");
+    println!("|---:|---:|---|---:|---:|---:|---:|---:|---:|");
     for crowd in [5, 0] {
         for instances in [1, 2, 4] {
             for shared in [false, true] {
-                if shared && instances == 1 {
+                // Where each batch has its crowd by itself nothing is asked of the ledger.
+                if shared && crowd > 0 {
                     continue;
                 }
                 let way = Way { instances, crowd, shared };
@@ -104,11 +107,11 @@ fn main() {
 }
 
 fn row(way: Way, outcome: &Outcome) {
-    let Outcome { loss, suppressed, rate, ledger_bytes, takes_over } = outcome;
+    let Outcome { loss, late_loss, suppressed, rate, ledger_bytes, takes_over } = outcome;
     let again = takes_over.map_or("–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()));
     let ledger = if way.shared { "shared" } else { "own" };
     println!(
-        "| {} | {} | {ledger} | {loss:.4} | {suppressed:.2} | {rate:.0} | {ledger_bytes:.0} | {again} |",
+        "| {} | {} | {ledger} | {loss:.4} | {late_loss:.4} | {suppressed:.2} | {rate:.0} | {ledger_bytes:.0} | {again} |",
         way.instances, way.crowd
     );
 }
@@ -184,6 +187,7 @@ fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Out
         (0..way.instances).map(|at| Daemon::start(&run, &format!("instance-{at}"), &overrides)).collect();
     let mut losses = Losses::default();
     watch(&mut daemons, input.records - rest, &mut losses);
+    let late_loss = losses.late.0 / losses.late.1.max(1.0);
     let (first, last) = losses.span.expect("batches have left");
     let rate = losses.consumed_since_first / (last - first).as_secs_f64();
 
@@ -202,7 +206,7 @@ fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Out
     let ledger: usize = broker.read_committed(LEDGER).iter().filter_map(|r| r.payload.as_ref().map(Vec::len)).sum();
     daemons.into_iter().for_each(Daemon::stop);
     let loss = losses.weighed / losses.weight.max(1.0);
-    Some(Outcome { loss, suppressed, rate, ledger_bytes: ledger as f64 / input.records as f64, takes_over })
+    Some(Outcome { loss, late_loss, suppressed, rate, ledger_bytes: ledger as f64 / input.records as f64, takes_over })
 }
 
 /// The losses of batches, each weighed with the records that had been consumed since the look before.
@@ -210,6 +214,8 @@ fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Out
 struct Losses {
     weighed: f64,
     weight: f64,
+    /// The same of the second half.
+    late: (f64, f64),
     span: Option<(Instant, Instant)>,
     consumed_since_first: f64,
 }
@@ -219,7 +225,7 @@ fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let mut consumed = 0;
-        let mut fresh = 0.0;
+        let (mut fresh, mut weighed) = (0.0, 0.0);
         for daemon in &mut *daemons {
             let before = if daemon.looks.is_empty() { 0.0 } else { daemon.metrics.records("consumed") };
             assert!(daemon.look(), "an instance has ended by itself");
@@ -228,9 +234,13 @@ fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
             }
             let more = daemon.metrics.records("consumed") - before;
             fresh += more;
-            losses.weighed += more * daemon.metrics.get("throng_information_loss");
-            losses.weight += more;
             consumed += daemon.metrics.consumed();
+            weighed += more * daemon.metrics.get("throng_information_loss");
+        }
+        losses.weighed += weighed;
+        losses.weight += fresh;
+        if consumed > records / 2 {
+            losses.late = (losses.late.0 + weighed, losses.late.1 + fresh);
         }
         let now = Instant::now();
         if fresh > 0.0 {
