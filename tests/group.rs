@@ -263,3 +263,26 @@ fn offsets_that_were_set_back_are_refused_until_they_are_accepted() {
     let again = stage.released().values().map(Vec::len).sum::<usize>();
     assert!(again > lines, "the records after the accepted offset leave a second time");
 }
+
+/// A daemon that nobody may ask for anything, and that has nothing to read, takes next to nothing of its machine.
+#[test]
+fn a_daemon_with_nothing_to_do_takes_no_processor() {
+    const TICKS_A_SECOND: u64 = 100;
+    let Some(broker) = Broker::shared() else { return };
+    let stage = Stage::new(broker, 1);
+    stage.configure("only", 0, BATCH, "300ms");
+    broker.produce_records(&stage.raw, &records(23, 0, 2 * BATCH, 1));
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(2 * BATCH, &mut [&mut daemon]);
+    let ticks = || -> u64 {
+        let of = fs::read_to_string(format!("/proc/{}/stat", daemon.pid().as_raw_nonzero())).expect("a process");
+        // Behind the name, which may have spaces: state, and eleven more before the times in user and in system mode.
+        let (_, behind) = of.rsplit_once(')').expect("a name");
+        behind.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+    };
+    let (before, seconds) = (ticks(), 4);
+    std::thread::sleep(Duration::from_secs(seconds));
+    let taken = ticks() - before;
+    assert!(taken < seconds * TICKS_A_SECOND / 4, "{taken} of {} ticks", seconds * TICKS_A_SECOND);
+    daemon.stop();
+}

@@ -38,6 +38,8 @@ pub struct Desk {
 struct Work {
     reloading: Reloading,
     asking: Receiver<Asking>,
+    /// Keeps the channel open where nobody may ask: one that is closed is not waited for.
+    _open: Door,
     candidates: Sender<Candidate>,
     telemetry: Telemetry,
     over: Arc<AtomicBool>,
@@ -59,7 +61,8 @@ impl Desk {
         let (candidates, stream) = bounded(1);
         let over = Arc::new(AtomicBool::new(false));
         let telemetry = telemetry.clone();
-        let mut work = Work { reloading, asking, candidates, telemetry, over: Arc::clone(&over), current };
+        let (over_too, open) = (Arc::clone(&over), door.clone());
+        let mut work = Work { reloading, asking, _open: open, candidates, telemetry, over: over_too, current };
         let thread = std::thread::Builder::new().name("reloads".to_owned()).spawn(move || work.run())?;
         Ok((Self { over, thread: Some(thread) }, door, stream))
     }
