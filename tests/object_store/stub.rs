@@ -314,7 +314,7 @@ fn entry(name: &str, object: Option<&Object>, is_azure: bool) -> String {
             "<Blob><Name>{name}</Name><Properties><Last-Modified>{WRITTEN_HTTP}</Last-Modified><Content-Length>{}</Content-Length>\
              <Content-Type>x</Content-Type><Etag>{}</Etag></Properties></Blob>",
             object.bytes.len(),
-            etag(object)
+            etag(object).trim_matches('"')
         ),
     }
 }

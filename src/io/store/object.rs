@@ -216,8 +216,11 @@ impl Ask {
     /// These bytes of the object, all of them, as long as it is the one that was seen.
     async fn fetch(&self, bytes: Range<u64>) -> Result<Bytes, Fault> {
         let length = bytes.end - bytes.start;
-        let options =
-            GetOptions { range: Some(bytes.into()), if_match: self.seen.mark.clone(), ..GetOptions::default() };
+        let options = GetOptions {
+            range: Some(bytes.into()),
+            if_match: self.seen.mark.as_deref().map(quoted),
+            ..GetOptions::default()
+        };
         let got = self.store.get_opts(&self.key, options).await.map_err(|error| match fault_of(&error) {
             // It was there.
             Fault::Missing => Fault::Changed,
@@ -242,6 +245,11 @@ impl Ask {
         };
         is_marked && self.seen.length == meta.size
     }
+}
+
+/// A mark as conditions want it; the listings of Azure leave its quotes out.
+fn quoted(mark: &str) -> String {
+    if mark.contains('"') { mark.to_owned() } else { format!("\"{mark}\"") }
 }
 
 impl Length for Object {
