@@ -225,12 +225,12 @@ impl Content {
         if !self.objects.keys().any(|(known, _)| *known == bucket) {
             return Some(Answer::error(404, "NoSuchBucket", request));
         }
-        Some(if lists { self.list(&bucket, &prefix, request) } else { self.object(bucket, key, request) })
+        Some(if lists { self.list(&bucket, &prefix, request) } else { self.object(&bucket, &key, request) })
     }
 
-    fn object(&mut self, bucket: String, key: String, request: &Request) -> Answer {
-        let fails = self.fails.get(&key).copied();
-        let Some(object) = self.objects.get_mut(&(bucket, key.clone())) else {
+    fn object(&mut self, bucket: &str, key: &str, request: &Request) -> Answer {
+        let fails = self.fails.get(key).copied();
+        let Some(object) = self.objects.get_mut(&(bucket.to_owned(), key.to_owned())) else {
             return Answer::error(404, "NoSuchKey", request);
         };
         if let Some(range) = request.headers.get("range") {
@@ -250,7 +250,7 @@ impl Content {
             let mut answer = Answer::new(206, object.bytes[from..=to].to_vec());
             answer.headers = described(object);
             answer.headers.push(("content-range", format!("bytes {from}-{to}/{}", object.bytes.len())));
-            if let Some(Fails::Cut(left)) = self.fails.get_mut(&key)
+            if let Some(Fails::Cut(left)) = self.fails.get_mut(key)
                 && *left > 0
             {
                 *left -= 1;
