@@ -8,6 +8,7 @@ use super::pattern::{files_among, matching};
 use super::{Format, SourceError};
 use crate::config;
 pub use crate::config::is_of_several;
+use crate::io::store;
 
 /// More files are refused: their names are held, and kept in the state.
 const MOST_FILES: usize = 100_000;
@@ -26,15 +27,19 @@ pub fn is_at_rest(path: &Path) -> bool {
 /// When there is none, or too many, when a directory cannot be read or a link leads nowhere, when two names are of one file, and when a
 /// name is not UTF-8.
 pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, SourceError> {
-    if !is_of_several(path) {
+    let wanted = |file: &Path| extensions(format).contains(&extension(file).as_str());
+    let (is_of_directory, mut files): (bool, Vec<PathBuf>) = if store::is_url(path) {
+        match store::look(path)? {
+            store::Found::One(_) => return Ok(None),
+            store::Found::Folder(objects) => (true, urls(objects).filter(|file| wanted(file)).collect()),
+            store::Found::Matching(objects) => (false, urls(objects).collect()),
+        }
+    } else if !is_of_several(path) {
         return Ok(None);
-    }
-    let is_of_directory = path.is_dir();
-    let mut files = if is_of_directory {
-        let wanted = |file: &Path| extensions(format).contains(&extension(file).as_str());
-        files_among(named_in(path, wanted)?)?
+    } else if path.is_dir() {
+        (true, files_among(named_in(path, wanted)?)?)
     } else {
-        matching(path)?
+        (false, matching(path)?)
     };
     if files.is_empty() {
         let extensions = extensions(format).join(", .");
@@ -61,6 +66,10 @@ pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, Sou
     Ok(Some(files))
 }
 
+fn urls(objects: Vec<store::Seen>) -> impl Iterator<Item = PathBuf> {
+    objects.into_iter().map(|seen| PathBuf::from(seen.url))
+}
+
 /// The files of further paths, path after path as they are given, to be read behind `first`.
 ///
 /// # Errors
@@ -77,12 +86,25 @@ pub(super) fn behind(first: &[PathBuf], more: &[PathBuf], format: Format) -> Res
     Ok(files.split_off(first.len()))
 }
 
+/// Which file or object it is.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Identity<'a> {
+    File(u64, u64),
+    Object(&'a str),
+}
+
 /// Refuses two names of one file, by symbolic or hard links: its records would be read twice, and a person would be a crowd of her own.
 fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
     let mut seen = BTreeMap::new();
     for file in files {
-        let metadata = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
-        if let Some(first) = seen.insert((metadata.dev(), metadata.ino()), file) {
+        let identity = match file.to_str().filter(|_| store::is_url(file)) {
+            Some(url) => Identity::Object(url),
+            None => {
+                let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
+                Identity::File(found.dev(), found.ino())
+            }
+        };
+        if let Some(first) = seen.insert(identity, file) {
             return Err(SourceError::OneFile { path: file.clone(), first: first.clone() });
         }
     }
@@ -97,6 +119,11 @@ pub fn telling(path: &Path) -> PathBuf {
             .into_iter()
             .any(|format| extensions(format).contains(&extension(file).as_str()))
     };
+    if store::is_url(path) {
+        let Ok(store::Found::Folder(objects)) = store::look(path) else { return path.to_owned() };
+        let first = urls(objects).filter(|file| known(file)).min_by(|a, b| bytes(a).cmp(bytes(b)));
+        return first.unwrap_or_else(|| path.to_owned());
+    }
     let first = path.is_dir().then(|| {
         named_in(path, known).ok()?.into_iter().filter(|file| !file.is_dir()).min_by(|a, b| bytes(a).cmp(bytes(b)))
     });

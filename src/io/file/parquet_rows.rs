@@ -1,6 +1,5 @@
 //! Parquet: the rows of a file, some at a time.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,13 +8,13 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
-use super::fingerprint::imprint;
 use super::listing::files_of;
+use super::opened::Opened;
 use super::position::Next;
-use super::stream::open_file;
 use super::undescribed::ColumnChoice;
 use super::{Format, SourceError, SourcePosition};
 use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
+use crate::io::store;
 use crate::records::raw::{Coordinate, RawBatch};
 
 /// Rows held decoded at a time.
@@ -32,7 +31,7 @@ pub(super) struct ParquetRows {
     left: u64,
     /// Rows of each row group.
     groups: Vec<u64>,
-    file: File,
+    file: Opened,
     /// Name and type of every column that is read.
     types: Vec<(String, String)>,
     /// Length of the file: the sign by which a replaced file is known again.
@@ -54,16 +53,22 @@ impl ParquetRows {
         unknown: Unknown,
         start: SourcePosition,
     ) -> Result<Self, SourceError> {
-        if path == Path::new("-") {
-            return Err(SourceError::ParquetOnStandardInput);
-        }
-        let (file, length) = open_file(path)?;
-        let length = length.unwrap_or(0);
+        Self::of(path, opened(path)?, fields, limits, unknown, start)
+    }
+
+    fn of(
+        path: &Path,
+        (file, length): (Opened, u64),
+        fields: &[Field],
+        limits: Limits,
+        unknown: Unknown,
+        start: SourcePosition,
+    ) -> Result<Self, SourceError> {
         if start.bytes > 0 && start.bytes != length {
             return Err(SourceError::Replaced { path: path.into(), length, before: start.bytes });
         }
-        let damaged = |record, error: &ParquetError| fault(path, record, error);
-        let copy = file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })?;
+        let copy = copy_of(path, &file)?;
+        let damaged = |record, error: &ParquetError| fault(path, &copy, record, error);
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(0, &error))?;
         let found = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         if start.records > found {
@@ -78,6 +83,7 @@ impl ParquetRows {
         let mut types: Vec<(String, String)> =
             read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
         types.sort_unstable();
+        copy.read_ahead(builder.metadata(), |leaf| projection.leaf_included(leaf));
         // Bounded by the number of rows, which fits.
         let offset = usize::try_from(start.records).unwrap_or(usize::MAX);
         let reader = builder
@@ -96,11 +102,9 @@ impl ParquetRows {
         limits: Limits,
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
-        if path == Path::new("-") {
-            return Err(SourceError::ParquetOnStandardInput);
-        }
-        let (file, _) = open_file(path)?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(path, 0, &error))?;
+        let (file, length) = opened(path)?;
+        let copy = copy_of(path, &file)?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(path, &copy, 0, &error))?;
         let mut leaves = Vec::new();
         for field in builder.schema().fields() {
             leaves_of(field, &mut Vec::new(), &mut leaves);
@@ -108,7 +112,7 @@ impl ParquetRows {
         let names = columns.choose(path, &leaves.iter().map(|leaf| leaf.join(".")).collect::<Vec<_>>())?;
         let pointer = |name: &String| leaves.iter().find(|leaf| leaf.join(".") == *name).cloned().unwrap_or_default();
         let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name), elements: None }).collect();
-        let rows = Self::open(path, &fields, limits, Unknown::Drop, SourcePosition::default())?;
+        let rows = Self::of(path, (copy, length), &fields, limits, Unknown::Drop, SourcePosition::default())?;
         Ok((rows, names.into_iter().zip(fields).collect()))
     }
 
@@ -134,10 +138,13 @@ impl ParquetRows {
 
     /// Length and digest of the file as it was opened.
     pub fn imprint(&self) -> io::Result<(u64, u64)> {
-        imprint(&self.file, self.length)
+        self.file.imprint(self.length)
     }
 
     fn damaged(&self, path: &Path, coordinate: Coordinate) -> SourceError {
+        if let Some(fault) = self.file.take_fault() {
+            return fault.into();
+        }
         let row = self.groups.iter().sum::<u64>().saturating_sub(self.left);
         let mut end = 0;
         let ended = |rows: &&u64| {
@@ -175,18 +182,29 @@ impl ParquetRows {
     }
 }
 
-/// Files that are opened to know how many rows there are.
+/// What a path names, and its length.
+fn opened(path: &Path) -> Result<(Opened, u64), SourceError> {
+    if path == Path::new("-") { Err(SourceError::ParquetOnStandardInput) } else { Opened::open(path) }
+}
+
+fn copy_of(path: &Path, file: &Opened) -> Result<Opened, SourceError> {
+    file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })
+}
+
+/// Files that are opened to know how many rows there are; objects, each of which is a way to the store and back.
 const COUNTED_FILES: usize = 1000;
+const COUNTED_OBJECTS: usize = 64;
 
 /// Rows that the files of a path announce; none where one cannot be read, or where they are many.
 #[must_use]
 pub fn rows_announced(path: &Path) -> Option<u64> {
     let files = files_of(path, Format::Parquet).ok()?.unwrap_or_else(|| vec![path.to_owned()]);
-    if files.len() > COUNTED_FILES {
+    let most = if store::is_url(path) { COUNTED_OBJECTS } else { COUNTED_FILES };
+    if files.len() > most {
         return None;
     }
     let rows = |file: &PathBuf| {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(file).ok()?).ok()?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(Opened::open(file).ok()?.0).ok()?;
         u64::try_from(builder.metadata().file_metadata().num_rows()).ok()
     };
     files.iter().map(rows).sum()
@@ -205,7 +223,10 @@ fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<S
 }
 
 /// The kind of fault; the library's own text may quote what it found.
-fn fault(path: &Path, record: u64, error: &ParquetError) -> SourceError {
+fn fault(path: &Path, file: &Opened, record: u64, error: &ParquetError) -> SourceError {
+    if let Some(fault) = file.take_fault() {
+        return fault.into();
+    }
     let fault = match error {
         ParquetError::NYI(_) => "it uses a feature that is not supported",
         ParquetError::EOF(_) | ParquetError::NeedMoreData(_) | ParquetError::NeedMoreDataRange(_) => "it is cut short",

@@ -15,6 +15,7 @@ use super::undescribed::{ColumnChoice, missing};
 use super::waiting::{MOMENT, StopFlag, is_stop, stopped};
 use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
+use crate::io::store::{self, url::StoreUrl};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
 
@@ -85,7 +86,7 @@ impl FileSource {
         start: SourcePosition,
     ) -> Result<Self, SourceError> {
         let reading = Reading { format, fields: fields.to_vec(), limits, unknown, stop: StopFlag::default() };
-        Self::resume(path, reading, start, &[], &[])
+        Self::after(path, reading, start, &[], &[])
     }
 
     /// Opens `path` after `start`, where of several files `begun` had been begun by then. The batch behind `start` is to be read once
@@ -94,6 +95,21 @@ impl FileSource {
     /// # Errors
     /// As [`open`](Self::open); and of several files, when a file has appeared, changed or gone before `start`, or in that batch.
     pub fn resume(
+        path: &Path,
+        reading: Reading,
+        start: SourcePosition,
+        begun: &[FileBegun],
+        pending: &[FileBegun],
+    ) -> Result<Self, SourceError> {
+        if store::is_url(path) {
+            // What has been read of it could not be told from another object, once it is gone.
+            let url = StoreUrl::parse(path)?;
+            return Err(store::Fault::AuditOnly.of(&url.text).into());
+        }
+        Self::after(path, reading, start, begun, pending)
+    }
+
+    fn after(
         path: &Path,
         reading: Reading,
         start: SourcePosition,
@@ -369,7 +385,7 @@ impl FileSource {
     }
 
     fn unreadable(&self, source: io::Error) -> SourceError {
-        SourceError::Read { path: self.file.clone(), byte: self.byte, source }
+        SourceError::reading(&self.file, self.byte, source)
     }
 
     /// Remembers of several files that the one that is being read has ended.

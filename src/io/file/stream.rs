@@ -10,6 +10,8 @@ use super::SourceError;
 use super::fingerprint::imprint;
 use super::inflate::{Compression, Inflated, skip};
 use super::waiting::{StopFlag, comes};
+use crate::config;
+use crate::io::store::{self, Object};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -50,6 +52,11 @@ impl Stream {
     /// The input at its start, after a byte order mark if there is one. `-` is standard input. A pipe is not waited for.
     pub fn open(path: &Path, stop: &StopFlag) -> Result<Self, SourceError> {
         let fault = |source| SourceError::Open { path: path.into(), source };
+        if store::is_url(path) {
+            let text = Object::open(path)?.text();
+            let inflated = Inflated::new(Box::new(text), None, stop.clone()).map_err(fault)?;
+            return Self { beginning: Beginning::Unseen, stop: stop.clone(), ..Self::with(inflated, true) }.begun(path);
+        }
         let (file, length) = if path == Path::new("-") {
             // Not the buffer of the process: what lies in it could not be asked for.
             (File::from(io::stdin().as_fd().try_clone_to_owned().map_err(fault)?), None)
@@ -61,17 +68,20 @@ impl Stream {
         let asked = pipe.as_ref().map(OwnedFd::try_clone).transpose().map_err(fault)?;
         let inflated = Inflated::new(Box::new(file), asked, stop.clone()).map_err(fault)?;
         let regular = pipe.is_none();
-        let mut stream = Self {
+        let stream = Self {
             pipe,
             file: file_read,
             beginning: Beginning::Unseen,
             stop: stop.clone(),
             ..Self::with(inflated, regular)
         };
-        if stream.regular {
-            stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
-        }
-        Ok(stream)
+        if stream.regular { stream.begun(path) } else { Ok(stream) }
+    }
+
+    /// Looks at its first bytes, which are there at once.
+    fn begun(mut self, path: &Path) -> Result<Self, SourceError> {
+        self.fill().map_err(|source| SourceError::reading(path, 0, source))?;
+        Ok(self)
     }
 
     /// Text that somebody else makes, which is there at once or not at all.
@@ -269,6 +279,11 @@ pub fn open_text(path: &Path) -> io::Result<impl Read + use<>> {
 /// The bytes of text in a file, where they are known without reading it: of one regular file that is not compressed.
 #[must_use]
 pub fn plain_length(path: &Path) -> Option<u64> {
+    if store::is_url(path) {
+        // What an object holds is told by its name until it is read.
+        let Ok(store::Found::One(seen)) = store::look(path) else { return None };
+        return Some(seen.length).filter(|_| !config::is_named_compressed(path));
+    }
     // Whoever writes to a pipe has it broken by a reader that only looks.
     if !path.metadata().ok()?.is_file() {
         return None;
