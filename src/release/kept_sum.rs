@@ -1,8 +1,22 @@
 //! What a topic has of a state, as one number: who reads the topic and finds another one has not found all of it, or something else.
 
-use super::sink::StateChange;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+/// A value of the state, sealed as it is on the disk, for the topic that the state follows its instance in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateChange {
+    /// The number of its tree.
+    pub tree: u8,
+    /// Its key there.
+    pub key: Vec<u8>,
+    /// None where it is gone.
+    pub value: Option<Vec<u8>>,
+    /// Records of the value before that the topic may have.
+    pub parts: u32,
+    /// The [digest](digest_of) of the value before that the topic has; none where it has none.
+    pub had: Option<u128>,
+}
 
 /// The digest of a sealed value at its place.
 ///

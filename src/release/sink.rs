@@ -1,6 +1,6 @@
 //! Where verified batches go.
 
-use super::kept_sum::KeptSum;
+use super::kept_sum::{KeptSum, StateChange};
 use super::verified::Verified;
 use crate::records::raw::Coordinate;
 use crate::telemetry::RejectionReason;
@@ -50,21 +50,6 @@ pub struct Envelope<'a> {
     pub certificate: Option<Certificate<'a>>,
     /// What the state has written that its topic does not have yet; empty where it has none.
     pub state: &'a [StateChange],
-}
-
-/// A value of the state, sealed as it is on the disk, for the topic that the state follows its instance in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateChange {
-    /// The number of its tree.
-    pub tree: u8,
-    /// Its key there.
-    pub key: Vec<u8>,
-    /// None where it is gone.
-    pub value: Option<Vec<u8>>,
-    /// Records of the value before that the topic may have.
-    pub parts: u32,
-    /// The [digest](super::kept_sum::digest_of) of the value before that the topic has; none where it has none.
-    pub had: Option<u128>,
 }
 
 /// Most bytes of a value in one record: well below what brokers take by default.

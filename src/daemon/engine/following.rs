@@ -6,8 +6,8 @@ use super::fields::Engine;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::store::{Followed, Store};
 use crate::faults::crash_point;
-use crate::release::kept_sum::KeptSum;
-use crate::release::sink::{DeliveryError, Keeping, Sink, StateChange, parts_of};
+use crate::release::kept_sum::{KeptSum, StateChange};
+use crate::release::sink::{DeliveryError, Keeping, Sink, parts_of};
 use crate::telemetry::StateCopied;
 use std::time::Instant;
 

@@ -31,9 +31,8 @@ use crate::ledger::witnesses::WitnessDelta;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
 use crate::release::given::{Given, Needs};
-use crate::release::sink::{
-    Certificate, DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink, StateChange,
-};
+use crate::release::kept_sum::StateChange;
+use crate::release::sink::{Certificate, DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, verify};
 use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};

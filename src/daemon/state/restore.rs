@@ -6,7 +6,8 @@ use super::keeper::Keeper;
 use super::seal::Keys;
 use super::store::is_check;
 use crate::faults::crash_point;
-use crate::release::sink::{KeptIn, StateChange, parts_of};
+use crate::release::kept_sum::StateChange;
+use crate::release::sink::{KeptIn, parts_of};
 use std::path::Path;
 
 /// Bytes that are written at a time.

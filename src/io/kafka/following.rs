@@ -3,7 +3,8 @@
 use super::marker::Marker;
 use crate::io::state_topic::StateTopic;
 use crate::io::state_topic::spelling::Record;
-use crate::release::sink::StateChange;
+use crate::release::kept_sum::StateChange;
+use crate::release::sink::DeliveryError;
 use crate::telemetry::{StateKept, Telemetry};
 
 /// A state that goes with the batches of a sink.
@@ -14,6 +15,11 @@ pub struct Following {
     pub last: Marker,
     /// Is told of bytes.
     pub telemetry: Telemetry,
+}
+
+/// The error of a sink that was told of no topic.
+pub(super) fn nowhere() -> DeliveryError {
+    DeliveryError::Fatal("no topic was named for the state".to_owned())
 }
 
 impl Following {

@@ -1,23 +1,18 @@
 //! A whole state goes to its topic: in transactions that carry nothing else, and no offsets.
 
+use super::following::nowhere;
 use super::marker::Marker;
+use super::producer::classify;
 use super::transaction::{Attempt, TransactionalSink};
 use crate::faults::crash_point;
 use crate::io::state_topic::spelling::Record;
 use crate::release::sink::{DeliveryError, Keeping};
 use rdkafka::producer::Producer;
 
-use super::producer::classify;
-
 /// Attempts at one step.
 const ATTEMPTS: u32 = 5;
 /// Records that go in one transaction.
 const TOGETHER: usize = 100_000;
-
-/// The error of a sink that was told of no topic.
-pub(super) fn nowhere() -> DeliveryError {
-    DeliveryError::Fatal("no topic was named for the state".to_owned())
-}
 
 impl TransactionalSink {
     /// One step of keeping a whole state.

@@ -2,8 +2,7 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
-use super::following::Following;
-use super::keeping::nowhere;
+use super::following::{Following, nowhere};
 use super::marker::Marker;
 use super::producer::{PARTING, STEP, Writer, classify, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};

@@ -5,7 +5,8 @@
 //! body is sealed for that key.
 
 use crate::records::sealer::Sealer;
-use crate::release::sink::{STATE_PART, StateChange, parts_of};
+use crate::release::kept_sum::StateChange;
+use crate::release::sink::{STATE_PART, parts_of};
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

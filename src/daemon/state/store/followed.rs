@@ -6,7 +6,8 @@ use crate::daemon::state::generation::{Followed, first};
 use crate::daemon::state::keeper::{Database, FOLLOWED};
 use crate::daemon::state::marks::{Marked, TREE, WINDOW};
 use crate::daemon::state::records::{Intent, Progress};
-use crate::release::sink::{KeptIn, StateChange, parts_of};
+use crate::release::kept_sum::StateChange;
+use crate::release::sink::{KeptIn, parts_of};
 use std::ops::Bound;
 use std::path::Path;
 
