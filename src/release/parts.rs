@@ -189,7 +189,9 @@ impl<'a> Parts<'a> {
             let person = *given.subjects.get(row).ok_or(wrong)?;
             if person == NO_SUBJECT {
                 // Nobody shows nothing of anybody; a value that nobody else shows lacks its people all the same.
-                shown.iter().for_each(|value| drop(showing.entry(*value).or_default()));
+                for value in &shown {
+                    showing.entry(*value).or_default();
+                }
                 continue;
             }
             for value in &shown {

@@ -160,8 +160,8 @@ fn no_class_and_no_row_is_in_two_parts() {
     assert_eq!(World::truly(&[&ONE, &twice], 2).expect_err("row 1"), of(Violation::WrongRow));
     let beyond = [OTHER[0], (99, 4, "Bb", "cold", false)];
     assert_eq!(World::truly(&[&ONE, &beyond], 2).expect_err("row 99"), of(Violation::WrongRow));
-    let small = [OTHER[0]];
-    assert_eq!(World::truly(&[&ONE, &small], 2).expect_err("one of Bb"), of(Violation::ClassBelowK));
+    let (one, small) = ([ONE[0], ONE[1], (5, 6, "Aa", "cold", false)], [OTHER[0]]);
+    assert_eq!(World::truly(&[&one, &small], 2).expect_err("one of Bb"), of(Violation::ClassBelowK));
 }
 
 /// All of Bb hide, and both have what nobody else has: `*` says it, where others show theirs.

@@ -224,21 +224,18 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Judges every class of `policy` over the distinct rows, and hands them over with the room and what was found; `kept` as for
-    /// [`judge_records`](Self::judge_records).
-    pub(super) fn judge_rows<T>(
-        &self,
-        policy: &[u8],
-        kept: &mut dyn FnMut(u32, u64, u64),
-        read: impl FnOnce(&Rows, &Bench) -> T,
-    ) -> T {
+    /// Judges every class of `policy` over the distinct rows, and hands them over with the room and the classes that satisfy the models: each
+    /// with its records and subjects.
+    pub(super) fn judge_rows<T>(&self, policy: &[u8], read: impl FnOnce(&Rows, &Bench, &[(u32, u64, u64)]) -> T) -> T {
         // Values that print the same are one row of the base, and count by themselves.
         let is_exact = self.table.domains().iter().all(|domain| domain.levels()[0].cells() == domain.values());
         let rows =
             if is_exact { self.anchors.base() } else { Arc::new(needed(self.table.rows().clone(), &self.judge)) };
         self.with_bench(|bench| {
-            self.judge_classes(&rows, policy, bench, true, kept);
-            read(&rows, bench)
+            let mut kept: Vec<(u32, u64, u64)> = Vec::new();
+            let mut note = |class, records, subjects| kept.push((class, records, subjects));
+            self.judge_classes(&rows, policy, bench, true, &mut note);
+            read(&rows, bench, &kept)
         })
     }
 

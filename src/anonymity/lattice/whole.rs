@@ -33,11 +33,9 @@ impl Checker<'_> {
     fn settle_rows(&self, policy: &[u8], each: KeptClass<'_>) -> Settled {
         let table = self.table();
         let (domains, composites) = (table.domains(), table.composites());
-        let mut satisfied: Vec<(u32, u64, u64)> = Vec::new();
-        let mut note = |class, records, subjects| satisfied.push((class, records, subjects));
-        self.judge_rows(policy, &mut note, |rows, bench| {
+        self.judge_rows(policy, |rows, bench, satisfied| {
             let mut values = vec![0u32; domains.len()];
-            let mut read = |row: usize, values: &mut [u32]| {
+            let read = |row: usize, values: &mut [u32]| {
                 for (composite, codes) in composites.iter().zip(&rows.codes) {
                     composite.values(codes[row], values);
                 }
@@ -52,7 +50,7 @@ impl Checker<'_> {
                 counts: [empty(), empty()],
             };
             let mut leaves = vec![false; bench.grouping.cells.len()];
-            for &(class, records, subjects) in &satisfied {
+            for &(class, records, subjects) in satisfied {
                 read(bench.grouping.cells[class as usize].row as usize, &mut values);
                 let mut cells = values.iter().zip(domains).zip(policy);
                 if cells.all(|((value, domain), &level)| domain.is_silent(level, *value)) {

@@ -287,7 +287,7 @@ impl Asked<'_> {
         }))
     }
 
-    /// As [`content_key`](crate::dataset::hide::content_key) of all records, column after column from the file.
+    /// The content key of `hide`, of all records, column after column from the file.
     fn content_key(&self) -> Result<DigestKey, AnonymizeError> {
         let (input, codes) = (&self.data.input, &self.data.codes);
         let mut key = ContentKey::default();
