@@ -68,7 +68,7 @@ fn roll(seed: &mut u64, sides: u64) -> u64 {
 fn rows(count: usize, mut seed: u64) -> RecordBatch {
     let mut columns: [Vec<u64>; 5] = Default::default();
     for _ in 0..count {
-        for (column, sides) in columns.iter_mut().zip([100, 1000, 2, 60, 40_000]) {
+        for (column, sides) in columns.iter_mut().zip([100, 1000, 2, 400, 40_000]) {
             column.push(roll(&mut seed, sides));
         }
     }

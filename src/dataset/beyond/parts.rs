@@ -17,7 +17,7 @@ use std::path::PathBuf;
 const RECORDS_AT_ONCE: usize = 1 << 17;
 
 /// Bytes of a record of a part while it is made into a line and verified, and of each of its cells.
-const A_RECORD: u64 = 700;
+const A_RECORD: u64 = 1300;
 const A_CELL: u64 = 32;
 
 /// Columns before those of the attributes: the number of the record, both halves of the digest of whom it counts for, and what it hides.
@@ -77,7 +77,7 @@ pub fn divided(
     step: &dyn Fn(Step),
 ) -> Result<(Parts, Seen), AnonymizeError> {
     let largest = kept.sizes.iter().copied().max().unwrap_or(0);
-    let a_record = A_RECORD / 4 + A_CELL * data.input.leaving.len() as u64;
+    let a_record = A_RECORD / 8 + A_CELL * data.input.leaving.len() as u64;
     data.room.holds(|| format!("the {largest} records of the largest class"), largest * a_record, SMALLER)?;
     let mut part_of = Vec::with_capacity(kept.sizes.len());
     let (mut part, mut records) = (0u32, 0);

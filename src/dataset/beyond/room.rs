@@ -5,7 +5,7 @@ use crate::config::format_size;
 use crate::dataset::error::AnonymizeError;
 
 /// What the program itself takes beside what grows with the data: its code, a batch being decoded, buffers of files.
-const PROGRAM: u64 = 64 << 20;
+const PROGRAM: u64 = 80 << 20;
 
 /// The memory of a run.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Room {
 
     /// Bytes that are left.
     pub fn left(&self) -> u64 {
-        (self.limit - PROGRAM.min(self.limit / 4)).saturating_sub(self.taken)
+        (self.limit - PROGRAM.min(self.limit / 2)).saturating_sub(self.taken)
     }
 
     /// Refuses what needs more than is left.
