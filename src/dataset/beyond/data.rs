@@ -192,7 +192,7 @@ impl Data {
             };
             step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 });
             packing.add(&records).map_err(|Full { distinct, row_bytes }| {
-                let what = format!("a search over more than {distinct} distinct records");
+                let what = format!("more than {distinct} distinct records and the search over them");
                 self.room.refusal(what, 2 * (distinct * row_bytes) as u64, FEWER_ROWS)
             })
         })?;

@@ -43,7 +43,7 @@ impl Room {
 
     /// `what` need more than is left.
     pub fn refusal(&self, what: String, needed: u64, remedy: &'static str) -> AnonymizeError {
-        let (needed, left, limit) = (format_size(needed), format_size(self.left()), format_size(self.limit));
+        let (needed, left, limit) = (told(needed), told(self.left()), format_size(self.limit));
         AnonymizeError::NoRoom { what, needed, left, limit, remedy }
     }
 
@@ -54,13 +54,19 @@ impl Room {
         let a_thread = rows * 36 + 16 * (2 * rows.max(8)).next_power_of_two() + 8 * people as u64 + (1 << 20);
         let twice = 2 * table.bytes() as u64;
         let needed = twice + a_thread.max(table.bytes() as u64);
-        self.holds(|| format!("a search over {rows} distinct records"), needed, FEWER_ROWS)?;
+        self.holds(|| format!("{rows} distinct records and the search over them"), needed, FEWER_ROWS)?;
         let threads = ((self.left() - twice) / a_thread).clamp(1, most as u64);
         let left = self.left().saturating_sub(twice + threads * a_thread);
         let allowed =
             Allowance { anchors: usize::try_from(left / 2).unwrap_or(usize::MAX).min(512 << 20), cells_a_row: 1 };
         Ok((table.allowing(allowed), threads as usize))
     }
+}
+
+/// A size in whole KiB, or MiB where it is large.
+fn told(bytes: u64) -> String {
+    let unit = if bytes < 16 << 20 { 1 << 10 } else { 1 << 20 };
+    format_size(bytes.div_ceil(unit) * unit)
 }
 
 /// What makes distinct records fewer.
