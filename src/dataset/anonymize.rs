@@ -1,12 +1,13 @@
 //! `throng anonymize`: a data set becomes a release.
 
 use super::aggregate;
+use super::attended::Attended;
 use super::beyond;
 use super::ceiling;
 use super::coded::coded;
 use super::done::Anonymized;
 use super::error::{AnonymizeError, problem};
-use super::search::{Attended, Searched, possible, searched, terms};
+use super::search::{Searched, possible, searched, terms};
 use super::source::Source;
 use super::summary;
 use super::write;

@@ -1,8 +1,8 @@
 //! The input as the search sees it.
 
+use super::attended::Attended;
 use super::error::AnonymizeError;
 use super::read::{self, Input};
-use super::search::Attended;
 use super::source::Source;
 use super::step::Step;
 use crate::anonymity::domain::Domain;

@@ -1,9 +1,10 @@
 //! The frontier of quality against k.
 
 use super::aggregate;
+use super::attended::Attended;
 use super::coded::coded;
 use super::error::{AnonymizeError, problem};
-use super::search::{Attended, Searched, searched, terms};
+use super::search::{Searched, searched, terms};
 use super::source::Source;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::until::Until;

@@ -14,10 +14,11 @@
 //! | `claims`, `write` | what verification is told, and the files that leave |
 //! | `truthful` | a release with counterfeits read by its catalog |
 //! | [`infer`] | a record schema proposed from records |
-//! | `done`, `summary`, `step`, `error` | figures and words |
+//! | `done`, `summary`, `attended`, `step`, `error` | figures and words |
 
 mod aggregate;
 mod anonymize;
+mod attended;
 mod beyond;
 mod ceiling;
 mod claims;
@@ -38,11 +39,11 @@ mod write;
 
 pub use aggregate::Aggregated;
 pub use anonymize::anonymize;
+pub use attended::{Attended, Watch};
 pub use ceiling::Ceiled;
 pub use done::Anonymized;
 pub use error::AnonymizeError;
 pub use frontier::{Point, frontier};
-pub use search::{Attended, Watch};
 pub use source::Source;
 pub use step::Step;
 pub use summary::{People, RawRisk};

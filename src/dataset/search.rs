@@ -1,12 +1,12 @@
 //! The search for a policy, and what would leave by it.
 
 use super::aggregate::AggregateQuestion;
+use super::attended::Watch;
 use super::coded::Coded;
 use super::error::AnonymizeError;
 use super::hide::{self, Settled};
 use super::models;
 use super::read::Input;
-use super::step::Step;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::check::Terms;
 use crate::anonymity::lattice::nearest::{Nearest, nearest};
@@ -15,25 +15,7 @@ use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::lattice::table::Table;
 use crate::anonymity::lattice::until::Until;
 use crate::config::{Config, Transformation};
-use crate::start::findings::Finding;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// What is watched while the search runs.
-pub type Watch<'a> = &'a (dyn Fn(&Progress) + Sync);
-
-/// Who attends while a data set is anonymized.
-#[derive(Clone, Copy)]
-pub struct Attended<'a> {
-    /// Hears every now and then how far the search is, and how much time is left.
-    pub watch: Watch<'a>,
-    /// Once set, the search ends with the best that it has found.
-    pub stop: &'a AtomicBool,
-    /// Hears what the data lack, before the search.
-    pub note: &'a dyn Fn(&Finding),
-    /// Hears how far everything else is.
-    pub step: &'a dyn Fn(Step),
-}
 
 /// How long the policy that comes nearest to impossible models is looked for.
 const NEAREST: Duration = Duration::from_secs(10);

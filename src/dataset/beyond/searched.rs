@@ -10,8 +10,9 @@ use crate::anonymity::lattice::table::Table;
 use crate::anonymity::lattice::until::Until;
 use crate::anonymity::lattice::whole::{Whole, recode_whole};
 use crate::anonymity::quality::Worth;
+use crate::dataset::attended::Attended;
 use crate::dataset::error::AnonymizeError;
-use crate::dataset::search::{Attended, OF_TURN, TURNS};
+use crate::dataset::search::{OF_TURN, TURNS};
 use rayon::ThreadPool;
 
 /// What a search came to.
