@@ -5,7 +5,7 @@ use crate::config::format_size;
 use crate::dataset::error::AnonymizeError;
 
 /// What the program itself takes beside what grows with the data: its code, a batch being decoded, buffers of files.
-const PROGRAM: u64 = 80 << 20;
+const PROGRAM: u64 = 96 << 20;
 
 /// The memory of a run.
 #[derive(Clone, Copy, Debug)]
