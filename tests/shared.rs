@@ -112,6 +112,7 @@ impl Bench {
                 base,
                 sensitive_bases: names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
+                shown_beside: Vec::new(),
                 protected: Vec::new(),
                 listed: Vec::new(),
                 narrowing: None,

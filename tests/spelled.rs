@@ -178,6 +178,7 @@ fn threat_29_verification_refuses_what_names_somebody() {
             listed: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
+            shown_beside: Vec::new(),
         };
         let ledger = Ledger::new(5, 3600, 100);
         let given =

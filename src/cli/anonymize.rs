@@ -2,20 +2,23 @@
 
 use super::outcome::Failure;
 use super::run::{refuse_loss, share, stop_on_signals};
+use super::text;
 use super::written::{refuse_overwriting, unwritable};
+use super::written_down::size;
 use crate::anonymity::lattice::passes::{Cut, Pass};
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, Used};
+use crate::counting::SpillWriter;
 use crate::dataset::{
-    Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, anonymize, files_written, frontier,
+    Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, Source, Step, anonymize, files_written, frontier,
 };
-use crate::io::file::whole;
+use crate::io::file::{telling, whole};
 use crate::records::schema::Schema;
 use crate::start::findings::Finding;
 use crate::telemetry::silence_panic_payloads;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
@@ -29,13 +32,23 @@ use std::time::Duration;
 /// search with the best found so far, as anonymize.time_limit does; a second one ends the program.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "throng anonymize [OPTIONS] --config <FILE> --output <OUTPUT> <INPUT>\n       throng anonymize [OPTIONS] --config <FILE> --frontier[=<K,K,…>] <INPUT>",
-    after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10,\nTHRONG__ANONYMIZE__SUPPRESSION_LIMIT=0, THRONG__ANONYMIZE__MEASURE=nue, THRONG__ANONYMIZE__STRATEGY=flash2p"
+    override_usage = "throng anonymize [OPTIONS] --config <FILE> --output <OUTPUT> <INPUT> [MORE]...\n       throng anonymize [OPTIONS] --config <FILE> --frontier[=<K,K,…>] <INPUT> [MORE]...",
+    after_help = "Examples:
+  throng anonymize patients.csv -c config.toml -o released.csv --report report.json
+  throng anonymize 'days/*.parquet' archive/ -c config.toml -o released.csv
+      several files as one data set
+  throng anonymize decade/ -c config.toml -o released.csv --memory 3GiB --temp /var/tmp
+      a directory of files that is larger than memory
+
+Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10,\nTHRONG__ANONYMIZE__SUPPRESSION_LIMIT=0, THRONG__ANONYMIZE__MEASURE=nue, THRONG__ANONYMIZE__STRATEGY=flash2p"
 )]
 pub struct AnonymizeArgs {
-    /// The data set: CSV, NDJSON or Parquet, by its extension or `source.format`
+    /// The data set: a file, or a directory or pattern of files; CSV, NDJSON or Parquet, by its extension or `source.format`
     #[arg(value_name = "INPUT")]
     input: PathBuf,
+    /// Further files, directories or patterns of the same kind, read behind it as one data set
+    #[arg(value_name = "MORE")]
+    more: Vec<PathBuf>,
     /// The configuration (config/adult-anonymize.toml is a ready one)
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
@@ -56,6 +69,15 @@ pub struct AnonymizeArgs {
     /// all of them are; the release is written all the same
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1", conflicts_with = "frontier")]
     fail_above: f64,
+    /// Refuse a data set that needs more memory than this (12 bytes a cell, 64 a record and its different values); with --temp,
+    /// keep to it all the way
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
+    memory: u64,
+    /// Keep the data set in files in this directory: the same release, byte for byte, of one that is larger than memory. The files have no
+    /// name and are gone however the command ends. They hold codes (1 to 4 bytes a cell, 8 to 12 a record, what leaves once more), and the
+    /// lines that have been verified. Local recoding, aggregates, counterfeits, populations and profiles are refused then
+    #[arg(long, value_name = "DIR", conflicts_with = "frontier")]
+    temp: Option<PathBuf>,
 }
 
 /// Runs `throng anonymize`.
@@ -66,7 +88,9 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     let sink = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
     // The input and the output take the place of the configuration's: that they are two is told in words of their own.
-    let given = [Used::file("the input", &args.input), Used::file("the configuration", &args.config)];
+    let mut given: Vec<Used> = args.inputs().map(|path| Used::file("the input", path)).collect();
+    given.push(Used::file("the configuration", &args.config));
+    args.check()?;
     refuse_overwriting(&args.written(Vec::new()), &given)?;
     // The files of the command line take the place of the configuration's.
     let named = [
@@ -79,12 +103,15 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     let catalog = catalog.map(|path| ("ANONYMIZE__CEILING__CATALOG", path));
     let named = named.into_iter().chain(catalog).map(|(key, value)| (format!("THRONG__{key}"), value));
     let mut config = config::load(&args.config, std::env::vars().chain(named))?;
+    if config.source.format.is_none() && args.input.is_dir() {
+        config.source.format = Some(config::Format::of_path(&telling(&args.input)));
+    }
     if args.frontier.is_some() {
         config.sink.format = Some(config::Format::Json);
     }
     let written = args.written(if args.output.is_some() { files_written(&config) } else { Vec::new() });
     let hierarchies = Schema::hierarchy_files(&config.schema.file);
-    let mut read = Vec::from(given);
+    let mut read = given;
     read.extend(config.files_read());
     read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
     read.extend(config.files_beside_the_output());
@@ -108,9 +135,11 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     };
     let stop = stop_on_signals()?;
     let note = |finding: &Finding| bar.suspend(|| eprintln!("note: {finding}"));
-    let attended = Attended { watch: &watch, stop: &stop, note: &note };
+    let step = |step: Step| bar.set_message(told(step));
+    let attended = Attended { watch: &watch, stop: &stop, note: &note, step: &step };
+    let source = Source { more: &args.more, memory: args.memory, temp: args.temp.as_deref(), part: None };
     if let Some(ks) = &args.frontier {
-        let points = frontier(&config, &file, ks, attended).map_err(Failure::from)?;
+        let points = frontier(&config, &file, &source, ks, attended).map_err(Failure::from)?;
         bar.finish_and_clear();
         show_frontier(&points, config.anonymize.measure);
         return write_report(
@@ -118,7 +147,7 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
             &json!({ "measure": config.anonymize.measure.name(), "frontier": points.iter().map(point).collect::<Vec<_>>() }),
         );
     }
-    let done = anonymize(&config, &file, attended);
+    let done = anonymize(&config, &file, &source, attended);
     bar.finish_and_clear();
     let done = done?;
     write_report(args, &report(&done))?;
@@ -128,11 +157,38 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     refuse_loss(share, done.swallowed, args.fail_above, false)
 }
 
+/// How far everything beside the search is, in words.
+fn told(step: Step) -> String {
+    let of = |done: u64, of: u64| format!("{} of {}", text::number(done), text::number(of));
+    match step {
+        Step::Reading { records } => format!("reading: {}", text::counted(records, "record")),
+        Step::Counting { records, of: all } => format!("counting: {} records", of(records, all)),
+        Step::Verifying { part, of: all } => format!("verifying: {} parts", of(part, all)),
+        Step::Writing { lines, of: all } => format!("writing: {} lines", of(lines, all)),
+    }
+}
+
 fn path(path: &Path) -> Result<String, Failure> {
     path.to_str().map(str::to_owned).ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", path.display())))
 }
 
 impl AnonymizeArgs {
+    /// Everything that is read as one data set, in its order.
+    fn inputs(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.input.as_path()).chain(self.more.iter().map(PathBuf::as_path))
+    }
+
+    /// Refuses inputs that are not one data set, and a directory for files that takes none.
+    fn check(&self) -> Result<(), Failure> {
+        if !self.more.is_empty() && self.inputs().any(|path| path == Path::new("-")) {
+            return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
+        }
+        let Some(directory) = &self.temp else { return Ok(()) };
+        let unfit =
+            || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
+        SpillWriter::new(directory, 0).with_context(unfit).map(drop).map_err(Failure::Usage)
+    }
+
     /// What is written: the release, by the paths that it takes (at first, its name alone), and the report.
     fn written(&self, release: Vec<Used>) -> Vec<Used> {
         let named = self.output.iter().filter(|_| release.is_empty()).map(|path| Used::file("--output", path));

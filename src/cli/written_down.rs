@@ -28,6 +28,14 @@ pub fn separator(text: &str) -> Result<u8, String> {
     }
 }
 
+/// A size as the command line gives it.
+///
+/// # Errors
+/// When it is none.
+pub fn size(text: &str) -> Result<u64, String> {
+    config::parse_size(text).ok_or("give a size such as 500MiB or 4GiB".to_owned())
+}
+
 /// The format of a file: `asked`, or by its extension; the separator of CSV likewise, or by its first line.
 ///
 /// # Errors

@@ -1,71 +1,33 @@
 //! `throng anonymize`: a data set becomes a release.
 
-use super::aggregate::{self, Aggregated};
-use super::ceiling::{self, Ceiled};
+use super::aggregate;
+use super::attended::Attended;
+use super::beyond;
+use super::ceiling;
 use super::coded::coded;
+use super::done::Anonymized;
 use super::error::{AnonymizeError, problem};
-use super::search::{Attended, Searched, possible, searched, terms};
-use super::summary::{self, People, RawRisk};
+use super::search::{Searched, possible, searched, terms};
+use super::source::Source;
+use super::summary;
 use super::write;
 use crate::anonymity::lattice::check::Checker;
-use crate::anonymity::lattice::passes::Recoded;
-use crate::anonymity::lattice::search::Strategy;
 use crate::anonymity::lattice::until::Until;
-use crate::anonymity::quality::{Measure, Worth};
-use crate::config::{Config, Transformation};
-use crate::release::verified::Risk;
+use crate::config::Config;
 use std::time::Instant;
 
-/// What a data set became.
-#[derive(Debug)]
-pub struct Anonymized {
-    /// Records that were read.
-    pub rows: u64,
-    /// Those of them that `anonymize.released` marks; all where it names no attribute.
-    pub to_release: u64,
-    /// Lines that a quote left open has swallowed: records that were read as part of another one.
-    pub swallowed: u64,
-    /// Names of the quasi attributes, in the order of the schema and of every policy.
-    pub quasi: Vec<String>,
-    /// By quasi attribute and level: what it shows, in words.
-    pub labels: Vec<Vec<String>>,
-    /// As configured: one policy for all records, or one a pass.
-    pub transformation: Transformation,
-    /// The policies, by which of them each record leaves, and how many are suppressed.
-    pub recoded: Recoded,
-    /// Every measure of the records as they are, nothing generalized.
-    pub before: Worth,
-    /// The measure that the search has optimized.
-    pub measure: Measure,
-    /// The way through the lattice, as configured.
-    pub strategy: Strategy,
-    /// Number of policies; approximate, since there may be more than 128 bits can count.
-    pub lattice: f64,
-    /// Of the lines that leave, as verification has counted them.
-    pub risk: Risk,
-    /// Of the records to be released, were they to leave as they are.
-    pub risk_before: RawRisk,
-    /// None where every record counts for itself.
-    pub people: Option<People>,
-    /// Sensitive cells that leave as `*`: those of rare values, and those that hide them.
-    pub rare_sensitive_cells: u64,
-    /// Attributes whose cells are aggregates, not truths.
-    pub aggregated: Vec<Aggregated>,
-    /// What a ceiling came to, where one was asked for. Everything else here is of true records alone.
-    pub ceiled: Option<Ceiled>,
-    /// What the schema says twice.
-    pub warnings: Vec<String>,
-    /// Wall time of all of it, reading and writing included.
-    pub seconds: f64,
-}
-
-/// Anonymizes the file that `config` names as its source into the one that it names as its sink.
+/// Anonymizes the file that `config` names as its source, with those of `source` behind it, into the one that it names as its sink.
 ///
-/// Memory: the records as codes, 4 bytes a cell, and three times the encoded output.
+/// Memory: the records as codes, 4 bytes a cell, and three times the encoded output; what `source` allows where they lie in a file.
 ///
 /// # Errors
 /// See [`AnonymizeError`]; no line has been written then, but where writing itself failed.
-pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<Anonymized, AnonymizeError> {
+pub fn anonymize(
+    config: &Config,
+    file: &str,
+    source: &Source<'_>,
+    attended: Attended<'_>,
+) -> Result<Anonymized, AnonymizeError> {
     let begun = Instant::now();
     if !config.treatment.rules().is_empty() {
         let key = if config.treatment.rule.is_empty() { "treatment.preset" } else { "treatment.rule" };
@@ -82,11 +44,14 @@ pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<
             "remove the key, or run the file through the daemon (throng run)",
         ));
     }
+    if let Some(directory) = source.temp {
+        return beyond::anonymize::anonymize(config, file, (source, directory), attended);
+    }
     let place = write::ready(config)?;
-    let mut coded = coded(config, file, attended.note)?;
+    let mut coded = coded(config, file, source, attended)?;
     let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
     let measure = config.anonymize.measure;
-    let terms = terms(config, file, &coded)?;
+    let terms = terms(config, file, &coded.input, &coded.sensitive_domains)?;
     let searching = Instant::now();
     let clock = || searching.elapsed();
     let until = Until::new(&clock, config.anonymize.time_limit, attended.stop);
@@ -96,7 +61,8 @@ pub fn anonymize(config: &Config, file: &str, attended: Attended<'_>) -> Result<
         (searched, Some(insertion), Some(ceiled))
     } else {
         let searched = searched(config, &mut coded, &aggregates, &terms, until, attended.watch)?;
-        possible(&coded, &searched.recoded, &searched.table, &terms, until)?;
+        let say = |policy: &[u8]| summary::policy(&coded.domains, &coded.input, policy);
+        possible(&say, &searched.recoded, &searched.table, &terms, until)?;
         (searched, None, None)
     };
     let input = &coded.input;

@@ -4,11 +4,12 @@
 //! policy is: the best policies are settled as any release is, then filled once more by what their lines show; the first that still
 //! hides every counterfeit leaves.
 
+use super::attended::Attended;
 use super::coded::Coded;
 use super::error::{AnonymizeError, named, problem};
 use super::hide::{self, Settled, content_key, settle_exactly};
 use super::read::Input;
-use super::search::{Attended, Searched};
+use super::search::Searched;
 use super::write::Insertion;
 use crate::anonymity::lattice::check::{Account, Checker, Terms};
 use crate::anonymity::lattice::passes::{Cut, Pass, Recoded};

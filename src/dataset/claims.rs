@@ -12,22 +12,35 @@ use std::collections::BTreeMap;
 
 /// What the models claim of each sensitive attribute.
 pub fn of_values(input: &Input, attributes: &[usize], models: &[Model]) -> Vec<SensitiveTerms> {
+    let counts = |attribute: usize| {
+        let released = |row: usize| input.released.as_ref().is_none_or(|marks| marks[row]);
+        let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+        for (row, &code) in input.batch.columns[attribute].iter().enumerate() {
+            *counts.entry(code).or_default() += u64::from(released(row));
+        }
+        counts
+    };
+    of_counts(input, attributes, models, &|position| counts(input.sensitive[position]))
+}
+
+/// The same of a sensitive attribute by its position among them; `counts` gives the records to be released by each code that occurs.
+pub fn of_counts(
+    input: &Input,
+    attributes: &[usize],
+    models: &[Model],
+    counts: &dyn Fn(usize) -> BTreeMap<u32, u64>,
+) -> Vec<SensitiveTerms> {
     let of = |(position, &attribute): (usize, &usize)| {
         let claims = models.iter().filter(|model| model.attribute() == Some(position)).filter_map(claim).collect();
-        let (book, column) = (&input.books[attribute], &input.batch.columns[attribute]);
-        let released = |row: usize| input.released.as_ref().is_none_or(|marks| marks[row]);
-        let mut counts: BTreeMap<u32, f64> = BTreeMap::new();
-        for (row, &code) in column.iter().enumerate() {
-            *counts.entry(code).or_default() += f64::from(u8::from(released(row)));
-        }
-        let all: f64 = counts.values().sum();
+        let (book, counts) = (&input.books[attribute], counts(position));
+        let all = counts.values().sum::<u64>() as f64;
         // The order of the search's domain, which an ordered distance goes by.
         let mut codes: Vec<u32> = counts.keys().copied().collect();
         put_in_order(book, &mut codes);
         SensitiveTerms {
             column: attributes.iter().position(|&a| a == attribute).unwrap_or_default(),
             texts: codes.iter().map(|&code| book.text(book.cell(code, 0)).to_owned()).collect(),
-            shares: codes.iter().map(|code| counts[code] / all).collect(),
+            shares: codes.iter().map(|code| counts[code] as f64 / all).collect(),
             claims,
         }
     };

@@ -1,12 +1,14 @@
 //! The input as the search sees it.
 
+use super::attended::Attended;
 use super::error::AnonymizeError;
 use super::read::{self, Input};
+use super::source::Source;
+use super::step::Step;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::coding;
 use crate::anonymity::lattice::table::Records;
 use crate::config::Config;
-use crate::start::findings::Finding;
 
 /// The input as the search sees it.
 pub(super) struct Coded {
@@ -17,9 +19,15 @@ pub(super) struct Coded {
     pub records: Records,
 }
 
-/// Reads and encodes the source of `config`, the file `file` in messages; `note` hears what the data lack.
-pub(super) fn coded(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Coded, AnonymizeError> {
-    let input = read::read(config, file, note)?;
+/// Reads and encodes the source of `config`, the file `file` in messages.
+pub(super) fn coded(
+    config: &Config,
+    file: &str,
+    source: &Source<'_>,
+    attended: Attended<'_>,
+) -> Result<Coded, AnonymizeError> {
+    let told = |records| (attended.step)(Step::Reading { records });
+    let input = read::read(config, file, source, attended.note, &told)?;
     let (domains, sensitive_domains, mut records) =
         coding::records(&input.books, &input.batch.columns, &input.quasi, &input.sensitive)?;
     records.subjects.clone_from(&input.subjects);

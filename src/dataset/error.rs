@@ -8,10 +8,12 @@ use crate::anonymity::treatment::ceiling::search::TooLarge;
 use crate::config::Problem;
 use crate::io::file::{SinkError, SourceError};
 use crate::io::profiles::ProfilesError;
+use crate::io::table::TableError as ReadingError;
 use crate::records::codebook::CodebookError;
 use crate::release::aggregates::AggregateRefusal;
 use crate::release::ceiling::CeilingRefusal;
 use crate::release::models::ModelRefusal;
+use crate::release::parts::PartRefusal;
 use crate::release::population::PopulationRefusal;
 use crate::release::verify::Refusal;
 use std::path::{Path, PathBuf};
@@ -68,6 +70,18 @@ pub enum AnonymizeError {
         "the only policy that satisfies the models says nothing of any quasi attribute; relax a model, raise anonymize.suppression_limit, or release fewer attributes"
     )]
     SaysNothing,
+    #[error(
+        "{path} needs more than {limit} after {records} records: keep it in a file (throng anonymize --temp), round or leave out attributes, allow more (--memory), or run it through the daemon (throng run)", path = .path.display()
+    )]
+    TooLarge { path: PathBuf, records: u64, limit: String },
+    #[error("{what} need {needed}, of {limit} (--memory) {left} are left for them; {remedy}")]
+    NoRoom { what: String, needed: String, left: String, limit: String, remedy: &'static str },
+    #[error("the data set cannot be kept in {directory}: {source}; name a directory with more room (--temp)", directory = .directory.display())]
+    Temporary { directory: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Reading(#[from] ReadingError),
+    #[error("no threads can be started: {0}")]
+    Threads(String),
     #[error(transparent)]
     Lattice(#[from] TooLarge),
     #[error(
@@ -76,6 +90,8 @@ pub enum AnonymizeError {
     NoCeiling { h: f64, checked: u64 },
     #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error(transparent)]
+    PartRefused(#[from] PartRefusal),
     #[error(transparent)]
     CeilingRefused(#[from] CeilingRefusal),
     #[error(transparent)]

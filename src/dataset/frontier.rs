@@ -1,9 +1,11 @@
 //! The frontier of quality against k.
 
 use super::aggregate;
+use super::attended::Attended;
 use super::coded::coded;
 use super::error::{AnonymizeError, problem};
-use super::search::{Attended, Searched, searched, terms};
+use super::search::{Searched, searched, terms};
+use super::source::Source;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::until::Until;
 use crate::config::Config;
@@ -31,12 +33,18 @@ pub struct Point {
 ///
 /// # Errors
 /// As [`anonymize`](super::anonymize()); an impossible k is a point without quality.
-pub fn frontier(config: &Config, file: &str, ks: &[u64], attended: Attended<'_>) -> Result<Vec<Point>, AnonymizeError> {
+pub fn frontier(
+    config: &Config,
+    file: &str,
+    source: &Source<'_>,
+    ks: &[u64],
+    attended: Attended<'_>,
+) -> Result<Vec<Point>, AnonymizeError> {
     if config.anonymize.ceiling.is_on() {
         let message = "a frontier is of generalization alone, and counterfeits would count in it".to_owned();
         return Err(problem(file, "anonymize.ceiling.lines", message, "remove the key for --frontier"));
     }
-    let mut coded = coded(config, file, attended.note)?;
+    let mut coded = coded(config, file, source, attended)?;
     let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
     let measure = config.anonymize.measure;
     let searching = Instant::now();
@@ -49,7 +57,7 @@ pub fn frontier(config: &Config, file: &str, ks: &[u64], attended: Attended<'_>)
         }
         let mut config = config.clone();
         config.privacy.k = usize::try_from(k).unwrap_or(usize::MAX);
-        let terms = terms(&config, file, &coded)?;
+        let terms = terms(&config, file, &coded.input, &coded.sensitive_domains)?;
         let time = until.share(1.0 / (ks.len() - index) as f64);
         let Searched { recoded, .. } = searched(&config, &mut coded, &aggregates, &terms, time, attended.watch)?;
         let possible = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;

@@ -104,7 +104,8 @@ fn settle_beside(
         floors: vec![0; input.batch.rows()],
     };
     let sides = input.sensitive.iter().enumerate().map(side).collect();
-    let mut judged = OfData::new(input, records, table, models).map_err(|e| AnonymizeError::Terms(e.into()))?;
+    let mut judged =
+        OfData::new(input, &records.sensitive, table, models).map_err(|e| AnonymizeError::Terms(e.into()))?;
     let bases: Vec<u128> = input.schema.attributes.iter().map(|_| 0).collect();
     let (nothing, order) = (Ledger::new(k, 0, 1), content_key(input).keyed("who covers"));
     let person = |row: u32| input.subjects.as_ref().map_or(row, |subjects| subjects[row as usize]);
@@ -118,6 +119,7 @@ fn settle_beside(
         released: &nothing.at(0),
         class: &class,
         bare: false,
+        beside: false,
     };
     let hidden = hiding.settle(sides, rows.iter().map(|&row| row as u32).collect(), &mut judged);
     let lost: BTreeSet<u32> = hidden.failing.iter().copied().collect();
@@ -168,15 +170,22 @@ fn cells(input: &Input, recoded: &Recoded, rows: &[usize]) -> Vec<Vec<CellId>> {
 }
 
 /// The models of a data set, each asked of the values that a class shows.
-struct OfData<'a> {
-    records: &'a Records,
+pub struct OfData<'a> {
+    /// By sensitive attribute and row: its value.
+    values: &'a [(Vec<u32>, usize)],
     /// By sensitive attribute: its position in the schema, and its models.
     judges: Vec<(usize, Judge)>,
     room: Room,
 }
 
 impl<'a> OfData<'a> {
-    fn new(input: &Input, records: &'a Records, table: &Table, models: &[Model]) -> Result<Self, ModelError> {
+    /// The models of the sensitive attributes of `input`, of which `values` has a column each; `table` knows the whole.
+    pub fn new(
+        input: &Input,
+        values: &'a [(Vec<u32>, usize)],
+        table: &Table,
+        models: &[Model],
+    ) -> Result<Self, ModelError> {
         let whole = |domain: &SensitiveDomain| SensitiveDomain { rare: Vec::new(), ..domain.clone() };
         let domains: Vec<SensitiveDomain> = table.sensitive().iter().map(whole).collect();
         let judge = |(position, &attribute): (usize, &usize)| {
@@ -184,7 +193,7 @@ impl<'a> OfData<'a> {
             Ok((attribute, Judge::new(&mine, &domains)?))
         };
         let judges = input.sensitive.iter().enumerate().map(judge).collect::<Result<_, _>>()?;
-        Ok(Self { records, judges, room: Room::default() })
+        Ok(Self { values, judges, room: Room::default() })
     }
 }
 
@@ -196,7 +205,7 @@ impl Models for OfData<'_> {
         for of_class in showing.chunk_by(|a, b| a.0 == b.0) {
             let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
             for (_, row) in of_class {
-                *counts.entry(self.records.sensitive[position].0[*row as usize]).or_default() += 1;
+                *counts.entry(self.values[position].0[*row as usize]).or_default() += 1;
             }
             values[position] = counts.into_iter().collect();
             let records = of_class.len() as u64;

@@ -1,8 +1,9 @@
 //! The whole input as columns of codes.
 
 use super::error::{AnonymizeError, named, problem};
+use super::source::Source;
 use crate::config::Config;
-use crate::config::Secret;
+use crate::config::{Secret, format_size};
 use crate::records::codebook::{Codebook, UNCOVERED};
 use crate::records::digest::DigestKey;
 use crate::records::schema::{Role, Schema};
@@ -12,9 +13,11 @@ use crate::start::doubts::shape_title;
 use crate::start::findings::{Finding, Met};
 use crate::start::profiles::NotRead;
 use crate::start::schema::load_schema;
-use crate::start::whole_file::{WholeFileError, read_whole};
+use crate::start::whole_file::{Take, WholeFileError, read_whole};
 use crate::start::{exploded, nested, profiles};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Records read, and what the schema makes of them.
@@ -38,8 +41,80 @@ pub struct Input {
     pub covers: DigestKey,
 }
 
-/// Reads the source; `note` hears what it lacks, also where it cannot be read whole.
-pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Input, AnonymizeError> {
+/// What is settled before anything is read.
+pub struct Begun {
+    pub schema: Arc<Schema>,
+    pub books: Vec<Codebook>,
+    /// Digests of this run are made under it.
+    pub key: DigestKey,
+}
+
+/// The records to be released, where an attribute marks them.
+pub struct Marks {
+    /// Its position in the schema.
+    pub attribute: usize,
+    /// By code of it: whether the record is.
+    pub released: Vec<bool>,
+}
+
+/// Reads the source into memory; `note` hears what it lacks, also where it cannot be read whole, and `told` how many records there are so far.
+pub fn read(
+    config: &Config,
+    file: &str,
+    source: &Source<'_>,
+    note: &dyn Fn(&Finding),
+    told: &dyn Fn(u64),
+) -> Result<Input, AnonymizeError> {
+    let Begun { schema, books, key } = begin(config, file)?;
+    let mut all = Batch::new(schema.attributes.len());
+    let cells = schema.releasable().count() as u64;
+    let mut too_large = None;
+    let each: &mut Each<'_> = &mut |batch, books| {
+        all.append(batch);
+        let records = all.rows() as u64;
+        told(records);
+        if records * (cells * A_CELL + A_RECORD) + values(books) > source.memory {
+            too_large = Some(records);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    let read = encoded(config, file, (&schema, books, &key), source.more, note, each);
+    if let Some(records) = too_large {
+        let (path, limit) = (source.named(&config.source.path), format_size(source.memory));
+        return Err(AnonymizeError::TooLarge { path, records, limit });
+    }
+    let (books, swallowed) = read?;
+    // Cells of profiles are counted by record, as the others are.
+    let of_profiles = |a: usize| match schema.attributes[a].from.join() {
+        Some(_) => all.columns[a].iter().filter(|code| **code == UNCOVERED).count() as u64,
+        None => 0,
+    };
+    note_uncovered(&schema, &books, &of_profiles, note);
+    let begun = Begun { schema: Arc::clone(&schema), books, key };
+    let (mut input, marks) = described(config, file, begun, swallowed, (all.rows() as u64, &of_profiles))?;
+    input.subjects = schema.subject.map(|_| dense(&all.subjects));
+    input.released = marks.as_ref().map(|marks| {
+        all.columns[marks.attribute].iter().map(|&code| marks.released[code as usize]).collect::<Vec<bool>>()
+    });
+    if input.released.as_ref().is_some_and(|marks| !marks.contains(&true)) {
+        return Err(nothing_marked(file));
+    }
+    input.batch = all;
+    Ok(input)
+}
+
+/// Bytes of a cell, and of a record beside its cells, until a data set in memory has left.
+const A_CELL: u64 = 12;
+const A_RECORD: u64 = 64;
+
+/// Bytes of different values.
+pub fn values(books: &[Codebook]) -> u64 {
+    books.iter().map(|book| book.approximate_bytes() as u64).sum()
+}
+
+/// Everything that can be said before the source is opened.
+pub fn begin(config: &Config, file: &str) -> Result<Begun, AnonymizeError> {
     let schema = load_schema(config).map_err(AnonymizeError::Configuration)?;
     let mut problems = exploded::problems(config, &schema, file);
     problems.extend(nested::problems(config, &schema, file));
@@ -50,8 +125,20 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
     let books =
         schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values));
     let books: Vec<Codebook> = books.collect::<Result<_, _>>()?;
-    let (books, batch, swallowed) = encoded(config, file, &schema, books, &key, note)?;
-    for ((attribute, book), column) in schema.attributes.iter().zip(&books).zip(&batch.columns) {
+    Ok(Begun { schema, books, key })
+}
+
+/// What the schema makes of `records` that were read, without them: refuses values that cannot leave. Of each attribute it is told how many
+/// cells that profiles brought the hierarchy misses.
+pub fn described(
+    config: &Config,
+    file: &str,
+    begun: Begun,
+    swallowed: u64,
+    (records, of_profiles): (u64, &dyn Fn(usize) -> u64),
+) -> Result<(Input, Option<Marks>), AnonymizeError> {
+    let Begun { schema, books, key } = begun;
+    for (position, (attribute, book)) in schema.attributes.iter().zip(&books).enumerate() {
         let key = format!("attribute {:?}", attribute.name);
         let schema = named(&config.schema.file);
         if let Some(shape) = book.shaped() {
@@ -60,13 +147,8 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
             return Err(problem(schema, key, message, remedy));
         }
         let is_meant = attribute.suppresses_uncovered && attribute.role.is_quasi();
-        // Cells of profiles are counted by record, as the others are.
-        let of_profiles =
-            attribute.from.join().map_or(&[][..], |_| &column[..]).iter().filter(|code| **code == UNCOVERED);
-        let uncovered = book.uncovered() + of_profiles.count() as u64;
-        if uncovered > 0 && is_meant {
-            note(&Finding::Uncovered { attribute: attribute.name.clone(), cells: uncovered });
-        } else if uncovered > 0 {
+        let uncovered = book.uncovered() + of_profiles(position);
+        if uncovered > 0 && !is_meant {
             let message = format!("the hierarchy misses the values of {uncovered} cell(s)");
             let remedy = if attribute.role.is_quasi() {
                 "add them to the hierarchy, list their spellings as missing, or write uncovered = \"suppress\" there"
@@ -85,30 +167,32 @@ pub fn read(config: &Config, file: &str, note: &dyn Fn(&Finding)) -> Result<Inpu
         let roles = schema.attributes.iter().enumerate();
         roles.filter(|(_, attribute)| wanted(attribute.role)).map(|(a, _)| a).collect()
     };
-    let subjects = schema.subject.map(|_| dense(&batch.subjects));
     let marked = marks(config, file, &schema)?;
-    let released = marked.map(|attribute| {
-        let mark = |&code: &u32| {
-            let text = books[attribute].canonical(code);
+    let marks = marked.map(|attribute| {
+        let is_mark = |code: usize| {
+            let text = books[attribute].canonical(code as u32);
             matches!(text, "true" | "1" | "\"true\"" | "\"1\"" | "\"yes\"")
         };
-        batch.columns[attribute].iter().map(mark).collect::<Vec<bool>>()
+        Marks { attribute, released: (0..books[attribute].codes()).map(is_mark).collect() }
     });
     let (quasi, sensitive) = (of(&Role::is_quasi), of(&|role| role == Role::Sensitive));
-    if batch.rows() == 0 {
+    if records == 0 {
         let message = "the input has no records".to_owned();
         return Err(problem(named(&config.source.path), "(whole file)", message, "give a file with records"));
-    }
-    if released.as_ref().is_some_and(|marks| !marks.contains(&true)) {
-        let message = "no record is marked to be released".to_owned();
-        return Err(problem(file, "anonymize.released", message, "mark records with true, 1 or yes"));
     }
     let leaving = schema.releasable().filter(|&a| Some(a) != marked).collect();
     // Whoever has the file but for one cell could try its values, if the content alone decided.
     let of_secret = |secret: &Secret| DigestKey::of_content(std::iter::once(secret.expose()));
     // Without a secret it does: what is drawn anew in each run would let two releases of one file be intersected.
     let covers = config.secret.as_ref().map_or_else(|| DigestKey::of_content(std::iter::empty()), of_secret);
-    Ok(Input { schema, books, batch, swallowed, quasi, sensitive, subjects, released, leaving, key, covers })
+    let (batch, subjects, released) = (Batch::new(schema.attributes.len()), None, None);
+    Ok((Input { schema, books, batch, swallowed, quasi, sensitive, subjects, released, leaving, key, covers }, marks))
+}
+
+/// No record is to be released.
+pub fn nothing_marked(file: &str) -> AnonymizeError {
+    let message = "no record is marked to be released".to_owned();
+    problem(file, "anonymize.released", message, "mark records with true, 1 or yes")
 }
 
 /// The attribute that marks the records to be released.
@@ -128,41 +212,63 @@ fn marks(config: &Config, file: &str, schema: &Schema) -> Result<Option<usize>, 
     Ok(Some(attribute))
 }
 
-fn encoded(
+/// Hears of encoded records, and the codebooks by then; where it breaks off, no more is read.
+pub type Each<'a> = dyn FnMut(&Batch, &[Codebook]) -> ControlFlow<()> + 'a;
+
+/// Reads and encodes the source, `more` files behind it; `each` hears of the records. Gives the codebooks, and how many lines a quote left open
+/// has swallowed.
+pub fn encoded(
     config: &Config,
     file: &str,
-    schema: &Schema,
-    mut books: Vec<Codebook>,
-    key: &DigestKey,
+    (schema, mut books, key): (&Schema, Vec<Codebook>, &DigestKey),
+    more: &[PathBuf],
     note: &dyn Fn(&Finding),
-) -> Result<(Vec<Codebook>, Batch, u64), AnonymizeError> {
+    each: &mut Each<'_>,
+) -> Result<(Vec<Codebook>, u64), AnonymizeError> {
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
     let as_null = config.sink.cannot_omit();
     let mut profiles = profiles::read_whole(config, schema, file, subjects.as_ref()).map_err(|error| match error {
         NotRead::Problems(problems) => AnonymizeError::Configuration(problems),
         NotRead::Profiles(error) => error.into(),
     })?;
-    let mut all = Batch::new(schema.attributes.len());
     let path = &config.source.path;
     let mut met = Met::new(schema.attributes.len(), config.privacy.crowd());
-    let take = &mut |batch: &Batch, long| {
+    let mut records = 0;
+    let take: Take<'_> = &mut |batch, books, long| {
         met.add(batch, &[], long);
-        all.append(batch);
+        records += batch.rows() as u64;
+        each(batch, books)
     };
-    let whole = read_whole(config, (path, &mut profiles), schema, &mut books, subjects.as_mut(), as_null, take);
+    let files = (path.as_path(), more, &mut profiles[..]);
+    let whole = read_whole(config, files, schema, &mut books, subjects.as_mut(), as_null, take);
     let findings = met.findings(schema);
     findings.iter().for_each(note);
     for join in profiles.iter().filter(|join| join.unjoined > 0) {
-        note(&Finding::Unjoined { join: join.join.clone(), records: join.unjoined, all: all.rows() as u64 });
+        note(&Finding::Unjoined { join: join.join.clone(), records: join.unjoined, all: records });
     }
     whole.map_err(|error| match error {
         WholeFileError::Source(error) => error.into(),
         WholeFileError::NoColumn(attributes) => AnonymizeError::NoColumn { path: path.clone(), attributes },
         WholeFileError::Rejected { records, first, why } => {
-            AnonymizeError::Rejected { path: named(path), records, first, why }
+            AnonymizeError::Rejected { path: named(&super::source::named(path, more)), records, first, why }
         }
     })?;
-    Ok((books, all, findings.iter().map(Finding::swallowed_lines).sum()))
+    Ok((books, findings.iter().map(Finding::swallowed_lines).sum()))
+}
+
+/// Tells of the cells that leave as `*` since a hierarchy misses their values.
+pub fn note_uncovered(
+    schema: &Schema,
+    books: &[Codebook],
+    of_profiles: &dyn Fn(usize) -> u64,
+    note: &dyn Fn(&Finding),
+) {
+    for (position, (attribute, book)) in schema.attributes.iter().zip(books).enumerate() {
+        let cells = book.uncovered() + of_profiles(position);
+        if cells > 0 && attribute.suppresses_uncovered && attribute.role.is_quasi() {
+            note(&Finding::Uncovered { attribute: attribute.name.clone(), cells });
+        }
+    }
 }
 
 /// Digests as dense numbers; nobody is [`NOBODY`](crate::anonymity::lattice::table::NOBODY).

@@ -1,11 +1,13 @@
 //! The search for a policy, and what would leave by it.
 
 use super::aggregate::AggregateQuestion;
+use super::attended::Watch;
 use super::coded::Coded;
 use super::error::AnonymizeError;
 use super::hide::{self, Settled};
 use super::models;
-use super::summary;
+use super::read::Input;
+use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::check::Terms;
 use crate::anonymity::lattice::nearest::{Nearest, nearest};
 use crate::anonymity::lattice::passes::{Cut, Passes, Recoded, recode};
@@ -13,28 +15,13 @@ use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::lattice::table::Table;
 use crate::anonymity::lattice::until::Until;
 use crate::config::{Config, Transformation};
-use crate::start::findings::Finding;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-
-/// What is watched while the search runs.
-pub type Watch<'a> = &'a (dyn Fn(&Progress) + Sync);
-
-/// Who attends while a data set is anonymized.
-#[derive(Clone, Copy)]
-pub struct Attended<'a> {
-    /// Hears every now and then how far the search is, and how much time is left.
-    pub watch: Watch<'a>,
-    /// Once set, the search ends with the best that it has found.
-    pub stop: &'a AtomicBool,
-    /// Hears what the data lack, before the search.
-    pub note: &'a dyn Fn(&Finding),
-}
 
 /// How long the policy that comes nearest to impossible models is looked for.
 const NEAREST: Duration = Duration::from_secs(10);
 
-fn passes(config: &Config) -> Passes {
+/// How the records are recoded.
+pub(super) fn passes(config: &Config) -> Passes {
     let settings = &config.anonymize;
     let most = match settings.transformation {
         Transformation::FullDomain => 1,
@@ -44,15 +31,20 @@ fn passes(config: &Config) -> Passes {
 }
 
 /// What is asked of every class.
-pub(super) fn terms(config: &Config, file: &str, coded: &Coded) -> Result<Terms, AnonymizeError> {
-    let models = models::models(config, file, &coded.input, &coded.sensitive_domains)?;
+pub(super) fn terms(
+    config: &Config,
+    file: &str,
+    input: &Input,
+    sensitive_domains: &[Domain],
+) -> Result<Terms, AnonymizeError> {
+    let models = models::models(config, file, input, sensitive_domains)?;
     Ok(Terms { models, limit: config.anonymize.suppression_limit, measure: config.anonymize.measure })
 }
 
 /// How often the search is made again because values turned out rare among the records that leave.
-const TURNS: usize = 8;
+pub(super) const TURNS: usize = 8;
 /// Share of the time left that a search has which may have to be made again.
-const OF_TURN: f64 = 0.75;
+pub(super) const OF_TURN: f64 = 0.75;
 
 /// What a search came to.
 pub(super) struct Searched {
@@ -109,9 +101,9 @@ pub(super) fn searched(
     unreachable!("the last turn returns")
 }
 
-/// Refuses what released nothing, or suppresses more than it may.
+/// Refuses what released nothing, or suppresses more than it may; `say` tells a policy in words.
 pub(super) fn possible(
-    coded: &Coded,
+    say: &(dyn Fn(&[u8]) -> String + Sync),
     recoded: &Recoded,
     table: &Table,
     terms: &Terms,
@@ -131,7 +123,7 @@ pub(super) fn possible(
                     (None, false) => "none was found in time that keeps any".to_owned(),
                     (Some((policy, suppressed)), _) => {
                         let found = if proved { "the nearest" } else { "the nearest found in time" };
-                        format!("{found} ({}) suppresses {suppressed}", summary::policy(coded, &policy))
+                        format!("{found} ({}) suppresses {suppressed}", say(&policy))
                     }
                 };
                 Err(AnonymizeError::Impossible { limit, records, nearest })

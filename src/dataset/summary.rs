@@ -1,10 +1,10 @@
 //! What is told of a data set beside its measures: its people, its risk before, its levels in words.
 
-use super::coded::Coded;
 use super::read::Input;
+use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::passes::Recoded;
 use crate::anonymity::lattice::table::{NOBODY, Records};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The people of the records to be released, where the schema names a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,11 @@ pub(super) fn people(records: &Records, recoded: &Recoded) -> Option<People> {
 }
 
 /// The risk of the raw quasi tuples.
-#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub(super) fn raw_risk(records: &Records) -> RawRisk {
     let mut rows: Vec<usize> = (0..records.len()).filter(|&row| records.is_released(row)).collect();
     let tuple = |row: usize| records.quasi.iter().map(move |column| column[row]);
     rows.sort_unstable_by(|&a, &b| tuple(a).cmp(tuple(b)));
-    let mut risk = RawRisk::default();
+    let mut sizes = Sizes::default();
     for class in rows.chunk_by(|&a, &b| tuple(a).eq(tuple(b))) {
         let people = match &records.subjects {
             None => class.len(),
@@ -48,11 +47,36 @@ pub(super) fn raw_risk(records: &Records) -> RawRisk {
                 known.collect::<BTreeSet<u32>>().len().max(1)
             }
         };
-        let each = 1.0 / people as f64;
-        risk.highest = risk.highest.max(each);
-        risk.average += each * class.len() as f64 / rows.len() as f64;
+        sizes.add(class.len() as u64, people as u64);
     }
-    risk
+    sizes.risk()
+}
+
+/// How many raw tuples there are of each size: what is told of them does not hang on their order then.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    /// By people and records.
+    tuples: BTreeMap<(u64, u64), u64>,
+    records: u64,
+}
+
+impl Sizes {
+    /// Adds a tuple of so many records, of so many people.
+    pub fn add(&mut self, records: u64, people: u64) {
+        *self.tuples.entry((people, records)).or_default() += 1;
+        self.records += records;
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub fn risk(&self) -> RawRisk {
+        let mut risk = RawRisk::default();
+        for (&(people, records), &tuples) in &self.tuples {
+            let each = 1.0 / people as f64;
+            risk.highest = risk.highest.max(each);
+            risk.average += each * (records * tuples) as f64 / self.records as f64;
+        }
+        risk
+    }
 }
 
 /// By quasi attribute and level: what it shows, and which level of how many that is.
@@ -66,9 +90,9 @@ pub(super) fn labels(input: &Input) -> Vec<Vec<String>> {
 }
 
 /// A policy in words.
-pub(super) fn policy(coded: &Coded, policy: &[u8]) -> String {
-    let labels = labels(&coded.input);
-    let of = coded.domains.iter().zip(&labels).zip(policy);
+pub(super) fn policy(domains: &[Domain], input: &Input, policy: &[u8]) -> String {
+    let labels = labels(input);
+    let of = domains.iter().zip(&labels).zip(policy);
     let said: Vec<String> =
         of.map(|((domain, labels), &level)| format!("{}: {}", domain.name(), labels[usize::from(level)])).collect();
     said.join(", ")

@@ -11,7 +11,7 @@ use crate::codec::{CatalogGroup, LineLayout};
 use crate::config::{Config, Used, placed};
 use crate::io::file::{GroupColumns, Replacement, whole};
 use crate::ledger::classes::Ledger;
-use crate::records::codebook::CellId;
+use crate::records::codebook::{CellId, Codebook};
 use crate::records::digest::NameDigest;
 use crate::release::aggregates::verify_aggregates;
 use crate::release::ceiling::{CeilingTerms, Mixed, verify_ceiling};
@@ -85,24 +85,10 @@ pub fn release(
     let k = config.privacy.crowd();
     let Settled { rows, cells, aggregated, hidden, .. } = settled;
     let attributes = input.leaving.clone();
-    let schema = &input.schema;
-    let names: Vec<&str> = attributes.iter().map(|&a| schema.attributes[a].name.as_str()).collect();
-    let layout = LineLayout::new(&line_format(config, schema), &names);
-    let proposed = proposal(input, &attributes, &rows, &cells, &layout);
-    let digest = NameDigest::new(&input.key);
-    let terms = [GroupTerms {
-        quasi: attributes.iter().map(|a| input.quasi.contains(a)).collect(),
-        sensitive: attributes.iter().map(|a| input.sensitive.contains(a)).collect(),
-        attributes: attributes.clone(),
-        layout: layout.clone(),
-        base: digest.digest(GROUP),
-        sensitive_bases: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
-        // The models of a data set are verified over all its lines, below.
-        protected: Vec::new(),
-        listed: Vec::new(),
-        narrowing: None,
-        lines: LineLimit::None,
-    }];
+    let names = names(input);
+    let terms = [group_terms(config, input)];
+    let layout = terms[0].layout.clone();
+    let proposed = proposal(&input.books, &attributes, &rows, &cells, &layout);
     let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
     let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, age_ms: 0 };
     let needs = Needs { k, batch_crowd: 0 };
@@ -113,7 +99,7 @@ pub fn release(
     verify_population(&verified, 0, &layout, &population, &claims::of_population(models))?;
     let aggregate_terms = aggregate_terms(input, &attributes, aggregates);
     verify_aggregates(&verified, 0, &layout, quasi, &aggregate_terms, subjects, k)?;
-    let columns = GroupColumns { name: GROUP.into(), columns: names.iter().map(|&n| n.to_owned()).collect() };
+    let columns = columns(&names);
     let mut lines = Vec::new();
     if let Some(insertion) = insertion {
         let mixed = mixed(insertion, input, (&attributes, &cells), (&verified, &layout), quasi, k)?;
@@ -131,6 +117,36 @@ pub fn release(
     }
     place.fill(columns, &lines)?;
     Ok(Written { risk: verified.risk(), hidden, aggregated })
+}
+
+/// The attributes that leave, by name.
+pub fn names(input: &Input) -> Vec<&str> {
+    input.leaving.iter().map(|&a| input.schema.attributes[a].name.as_str()).collect()
+}
+
+/// The group that leaves.
+pub fn columns(names: &[&str]) -> GroupColumns {
+    GroupColumns { name: GROUP.into(), columns: names.iter().map(|&n| n.to_owned()).collect() }
+}
+
+/// What verification is told of the group.
+pub fn group_terms(config: &Config, input: &Input) -> GroupTerms {
+    let (attributes, schema) = (input.leaving.clone(), &input.schema);
+    let digest = NameDigest::new(&input.key);
+    GroupTerms {
+        quasi: attributes.iter().map(|a| input.quasi.contains(a)).collect(),
+        sensitive: attributes.iter().map(|a| input.sensitive.contains(a)).collect(),
+        attributes,
+        layout: LineLayout::new(&line_format(config, schema), &names(input)),
+        base: digest.digest(GROUP),
+        sensitive_bases: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
+        // The models of a data set are verified over all its lines, below.
+        protected: Vec::new(),
+        listed: Vec::new(),
+        narrowing: None,
+        lines: LineLimit::None,
+        shown_beside: Vec::new(),
+    }
 }
 
 /// The verified lines with the counterfeits among them, and the catalog, verified in turn.
@@ -183,8 +199,8 @@ fn mixed(
 }
 
 /// One line a distinct tuple, sorted by their bytes, with the rows that it stands for.
-fn proposal(
-    input: &Input,
+pub fn proposal(
+    books: &[Codebook],
     attributes: &[usize],
     rows: &[usize],
     cells: &[Vec<CellId>],
@@ -195,7 +211,7 @@ fn proposal(
     for (at, &row) in rows.iter().enumerate() {
         line.clear();
         texts.clear();
-        texts.extend(attributes.iter().zip(cells).map(|(&a, column)| input.books[a].text(column[at])));
+        texts.extend(attributes.iter().zip(cells).map(|(&a, column)| books[a].text(column[at])));
         layout.write(&texts, &mut line);
         match lines.get_mut(&line) {
             Some(rows) => rows.push(row as u32),

@@ -20,7 +20,7 @@ pub use column::{Spilled, TableColumn, WholeTable};
 pub use error::TableError;
 pub use request::{ReadProgress, Request, Spill, named};
 use spilling::Spilling;
-use standing::Standing;
+pub use standing::Standing;
 
 use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, SourcePosition};
 use crate::codec::{Field, Unknown};

@@ -24,12 +24,9 @@ impl DigestKey {
     /// The key that `content` is: whoever does not have all of it does not have the key.
     #[must_use]
     pub fn of_content<'a>(content: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut hash = Sha256::new();
-        for part in content {
-            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-            hash.update(part);
-        }
-        Self(hash.finalize().into())
+        let mut key = ContentKey::default();
+        content.for_each(|part| key.add(part));
+        key.finish()
     }
 
     /// Digests under this key; the prefix must not contain a zero byte.
@@ -45,6 +42,24 @@ impl DigestKey {
         let mut key = Self([0; 32]);
         OsRng.try_fill_bytes(&mut key.0).map_err(std::io::Error::other)?;
         Ok(key)
+    }
+}
+
+/// [`DigestKey::of_content`] of content that comes part by part.
+#[derive(Clone, Default)]
+pub struct ContentKey(Sha256);
+
+impl ContentKey {
+    /// Adds one part.
+    pub fn add(&mut self, part: &[u8]) {
+        self.0.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        self.0.update(part);
+    }
+
+    /// The key that all parts are.
+    #[must_use]
+    pub fn finish(self) -> DigestKey {
+        DigestKey(self.0.finalize().into())
     }
 }
 

@@ -30,6 +30,9 @@ pub struct GroupTerms {
     pub narrowing: Option<NarrowingTerms>,
     /// How many lines of one subject may leave.
     pub lines: LineLimit,
+    /// Sensitive attributes of which lines beside this batch show values: where all lines of the batch hide them, that tells these lines
+    /// from the others. Empty but where a release is verified in parts ([`super::parts`]).
+    pub shown_beside: Vec<usize>,
 }
 
 /// What every class of a release needs.

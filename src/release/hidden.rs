@@ -6,7 +6,8 @@
 //! distinct subjects, and each value of those lines is either had or shown by k subjects (counted over all lines of the
 //! group and the ledger) and had by as many of the lines' as a batch asks for, or belongs to no more than half of those subjects. The same holds of lines that are equal in
 //! which sensitive attributes they hide, and behind which texts; an attribute that all lines of the class show as `*`
-//! distinguishes none of them. Not asked is an attribute that all lines of the group show as `*`, k subjects at least.
+//! distinguishes none of them. Not asked is an attribute that all lines of the group show as `*`, k subjects at least, unless lines
+//! beside the batch show it ([`GroupTerms::shown_beside`]).
 //!
 //! Written from that definition, apart from the treatment: by runs of lines, sets of subjects, and each value by its
 //! digest. Lines of nobody are of no subject; as holders of a value each is somebody of his own.
@@ -61,7 +62,8 @@ pub(super) fn judge(runs: &[Run<'_>], terms: &GroupTerms, basis: Basis<'_>) -> R
     let lines = Lines { given, books, sensitive, runs, ledger, needs };
     let everybody: Vec<&Run<'_>> = runs.iter().collect();
     let crowded = lines.subjects(&everybody).len() >= needs.k;
-    let asked = |at: &usize| !(crowded && lines.withheld(*at, &everybody));
+    let beside = |at: &usize| terms.shown_beside.contains(&lines.sensitive[*at].0);
+    let asked = |at: &usize| beside(at) || !(crowded && lines.withheld(*at, &everybody));
     let asked: Vec<usize> = (0..lines.sensitive.len()).filter(asked).collect();
     let rare = asked.iter().map(|&at| (at, lines.rare(at, classes.values().flatten()))).collect();
     classes.values().try_for_each(|of_class| lines.judge_class(of_class, &asked, &rare))

@@ -15,6 +15,7 @@ pub mod kept_sum;
 pub mod listed;
 pub mod models;
 pub mod narrowing;
+pub mod parts;
 pub mod population;
 pub mod protected;
 mod recount;

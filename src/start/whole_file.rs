@@ -13,7 +13,8 @@ use crate::records::table::Batch;
 use crate::start::reading::file_format;
 use crate::start::reading::{codec_limits, fields};
 use crate::telemetry::Label;
-use std::path::Path;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 /// Records decoded at a time.
 const AT_A_TIME: usize = 10_000;
@@ -36,20 +37,23 @@ pub enum WholeFileError {
     Rejected { records: u64, first: i64, why: String },
 }
 
-/// Reads `path` in the source's format and hands its records over in parts, encoded by `books`, with the rows of each
-/// that span many lines. With `absent_as_null` an absent
+/// Hears of the records of a file part by part, beside the codebooks as they are by then, and of rows that span many lines; where it breaks
+/// off, no more is read.
+pub type Take<'a> = &'a mut dyn FnMut(&Batch, &[Codebook], Option<LongRows>) -> ControlFlow<()>;
+
+/// Reads `path`, and `more` behind it, in the source's format and hands their records over in parts, encoded by `books`. With `absent_as_null` an absent
 /// cell is a missing one. What `profiles` bring is theirs alone, whatever the file has of it.
 ///
 /// # Errors
 /// When the file cannot be read, a column is missing, or any record does not fit the schema.
 pub fn read_whole(
     config: &Config,
-    (path, profiles): (&Path, &mut [Profiles]),
+    (path, more, profiles): (&Path, &[PathBuf], &mut [Profiles]),
     schema: &Schema,
     books: &mut [Codebook],
     mut subjects: Option<&mut Subjects>,
     absent_as_null: bool,
-    take: &mut dyn FnMut(&Batch, Option<LongRows>),
+    take: Take<'_>,
 ) -> Result<(), WholeFileError> {
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format_of_file(path);
@@ -60,7 +64,8 @@ pub fn read_whole(
         limits,
         unknown,
         SourcePosition::default(),
-    )?;
+    )?
+    .followed_by(more)?;
     let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
     let absent = source.absent_attributes().into_iter().filter(|a| !joined.contains(a));
     let absent: Vec<String> = absent.map(|a| schema.attributes[a].name.clone()).collect();
@@ -93,8 +98,7 @@ pub fn read_whole(
             });
         }
         profiles.iter_mut().for_each(|join| join.join(&mut batch, books));
-        take(&batch, source.take_long_rows());
-        if outcome.end {
+        if take(&batch, books, source.take_long_rows()).is_break() || outcome.end {
             break;
         }
     }

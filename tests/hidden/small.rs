@@ -103,6 +103,7 @@ impl Bench {
             listed: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
+            shown_beside: Vec::new(),
         };
         let terms = plan.groups.iter().zip(names.layouts.iter().zip(&names.bases)).map(terms).collect();
         let mut ledger = Ledger::new(k, window, 10_000);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use throng::config;
-use throng::dataset::{AnonymizeError, Anonymized, Attended, anonymize};
+use throng::dataset::{AnonymizeError, Anonymized, Attended, Source, anonymize};
 
 fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -20,8 +20,8 @@ fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
         [("SOURCE__PATH", at("in.csv")), ("SINK__PATH", at("out.csv")), ("SCHEMA__FILE", at("schema.toml"))];
     let variables = variables.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
     let config = config::load(&folder.path().join("config.toml"), variables).expect("a sound configuration");
-    let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {} };
-    let done = anonymize(&config, "config.toml", attended);
+    let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step: &|_| {} };
+    let done = anonymize(&config, "config.toml", &Source::held(), attended);
     (done, std::fs::read_to_string(folder.path().join("out.csv")).ok())
 }
 

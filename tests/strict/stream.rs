@@ -256,6 +256,7 @@ fn terms(plan: &Plan, names: &GroupNames, listed: &[Arc<Listed>], settings: Sett
         base,
         sensitive_bases: names.sensitive_bases.clone(),
         lines: LineLimit::None,
+        shown_beside: Vec::new(),
         protected: Vec::new(),
         listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
         narrowing: narrows.then(|| NarrowingTerms {

@@ -12,8 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Anchors at most.
 const MOST: usize = 256;
-/// Bytes that all anchors may take beside the base.
-const BUDGET: usize = 512 << 20;
 /// An anchor is kept if it has at most this share of its parent's rows; else the parent stands in for it.
 const SHRINKS: f64 = 0.9;
 
@@ -24,6 +22,8 @@ pub(super) struct Anchors {
     attributes: Vec<(usize, usize)>,
     kept: Vec<OnceLock<Arc<Rows>>>,
     bytes: AtomicUsize,
+    /// Bytes that all anchors may take beside the base.
+    budget: usize,
 }
 
 impl Anchors {
@@ -43,7 +43,7 @@ impl Anchors {
             attributes.push((attribute, levels));
         }
         let kept = (0..anchors).map(|_| OnceLock::new()).collect();
-        Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0) }
+        Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0), budget: table.allowed().anchors }
     }
 
     pub fn base(&self) -> Arc<Rows> {
@@ -73,7 +73,7 @@ impl Anchors {
         }
         levels[last] -= 1;
         let parent = self.anchor(levels, width, table, grouping);
-        if self.bytes() > BUDGET {
+        if self.bytes() >= self.budget {
             return parent;
         }
         let made = || {

@@ -1,7 +1,7 @@
 //! The bench of one thread: the members of every class brought together for the judge.
 
 use super::grouping::Grouping;
-use super::table::{NOBODY, Rows};
+use super::table::{Allowance, NOBODY, Rows};
 use crate::anonymity::privacy::Room;
 
 /// What one thread works with.
@@ -31,6 +31,11 @@ pub(super) struct Bench {
 const NOWHERE: u32 = u32::MAX;
 
 impl Bench {
+    /// A bench whose groupings may hold so much.
+    pub(super) fn new(allowed: Allowance) -> Self {
+        Self { grouping: Grouping::new(allowed), ..Self::default() }
+    }
+
     /// Brings the rows of classes with at least `smallest` records into the order of the classes, and counts the
     /// population of each.
     pub(super) fn arrange(&mut self, rows: &Rows, smallest: u64) {

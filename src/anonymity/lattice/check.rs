@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
         let judge = Judge::new(&terms.models, table.sensitive())?;
         let limit = Ratio::of(terms.limit).filter(|limit| limit.value() <= 1.0).ok_or(TermsError::Limit)?;
         let limit = limit.floor_of(table.records());
-        let mut grouping = Grouping::default();
+        let mut grouping = Grouping::new(table.allowed());
         let bottom = table.lattice().bottom();
         let base = Anchors::classes(&needed(table.rows().clone(), &judge), table, &bottom, &mut grouping);
         let mut raw = ClassSums::default();
@@ -224,8 +224,24 @@ impl<'a> Checker<'a> {
         })
     }
 
+    /// Judges every class of `policy` over the distinct rows, and hands them over with the room and the classes that satisfy the models: each
+    /// with its records and subjects.
+    pub(super) fn judge_rows<T>(&self, policy: &[u8], read: impl FnOnce(&Rows, &Bench, &[(u32, u64, u64)]) -> T) -> T {
+        // Values that print the same are one row of the base, and count by themselves.
+        let is_exact = self.table.domains().iter().all(|domain| domain.levels()[0].cells() == domain.values());
+        let rows =
+            if is_exact { self.anchors.base() } else { Arc::new(needed(self.table.rows().clone(), &self.judge)) };
+        self.with_bench(|bench| {
+            let mut kept: Vec<(u32, u64, u64)> = Vec::new();
+            let mut note = |class, records, subjects| kept.push((class, records, subjects));
+            self.judge_classes(&rows, policy, bench, true, &mut note);
+            read(&rows, bench, &kept)
+        })
+    }
+
     fn with_bench<T>(&self, work: impl FnOnce(&mut Bench) -> T) -> T {
-        let mut bench = self.benches.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let bench = self.benches.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut bench = bench.unwrap_or_else(|| Bench::new(self.table.allowed()));
         let done = work(&mut bench);
         self.benches.lock().unwrap_or_else(PoisonError::into_inner).push(bench);
         done

@@ -4,7 +4,7 @@
 //! much longer than the rows, the key is the class; otherwise an open-addressing table numbers the keys. Keys beyond
 //! 64 bits are numbered in stages, so that any number of attributes groups exactly.
 
-use super::table::{Composite, Rows};
+use super::table::{Allowance, Composite, Rows};
 
 /// A class while it is counted.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +25,11 @@ struct Slot {
     class: u32,
 }
 
-/// Room of one thread for grouping, used again and again.
+/// Allowance of one thread for grouping, used again and again.
 ///
-/// Memory: 8 bytes for each of at most max(2¹⁶, 8 × rows) classes, 8 a row, and 16 for each of at least twice the rows
+/// Memory: 8 bytes for each of at most max(2¹⁶, [`Allowance::cells_a_row`](super::table::Allowance) × rows) classes, 8 a row, and 16 for each of at least twice the rows
 /// once a grouping did not fit into an array.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Grouping {
     /// By row: its class.
     pub class_of: Vec<u32>,
@@ -40,12 +40,32 @@ pub(super) struct Grouping {
     keys: Vec<u64>,
     slots: Vec<Slot>,
     epoch: u32,
+    /// Classes of an array for each row.
+    cells_a_row: u64,
 }
 
 /// Classes of an array that is used whatever the rows.
 const SMALL: u64 = 1 << 16;
 
+impl Default for Grouping {
+    fn default() -> Self {
+        Self::new(Allowance::default())
+    }
+}
+
 impl Grouping {
+    pub fn new(allowed: Allowance) -> Self {
+        Self {
+            class_of: Vec::new(),
+            cells: Vec::new(),
+            occupied: Vec::new(),
+            keys: Vec::new(),
+            slots: Vec::new(),
+            epoch: 0,
+            cells_a_row: allowed.cells_a_row,
+        }
+    }
+
     /// Groups `rows` by `policy`.
     pub fn group(&mut self, rows: &Rows, composites: &[Composite], policy: &[u8]) {
         for &class in &self.occupied {
@@ -54,7 +74,7 @@ impl Grouping {
         let maps: Vec<&(Vec<u32>, u64)> = composites.iter().map(|composite| composite.at(policy)).collect();
         let keys = maps.iter().try_fold(1u64, |product, (_, cells)| product.checked_mul(*cells));
         match keys {
-            Some(keys) if keys <= SMALL.max(rows.len() as u64 * 8).min(u64::from(u32::MAX)) => {
+            Some(keys) if keys <= SMALL.max(rows.len() as u64 * self.cells_a_row).min(u64::from(u32::MAX)) => {
                 self.by_array(rows, &maps, keys as usize);
             }
             _ => self.by_table(rows, &maps),

@@ -5,6 +5,7 @@
 //! | [`policy`] | a level for each attribute, and the lattice of all of them |
 //! | [`antichain`] | what is known of many policies, kept in few |
 //! | [`table`], `grouping`, `anchors` | rows of codes, and how they become classes fast |
+//! | [`packing`] | a table of records that come in parts |
 //! | [`coding`] | from codebooks to domains and columns |
 //! | `bench` | the members of classes, brought together |
 //! | [`check`] | one policy: what it suppresses, what it costs |
@@ -13,6 +14,7 @@
 //! | [`search`] and the files named after a strategy | the way through the lattice |
 //! | [`until`] | when a search ends before it is through |
 //! | [`passes`] | local recoding: the search once more for what it left |
+//! | [`whole`] | one pass over a table whose records are not there |
 //! | [`nearest`] | where no policy is admissible: the one that lacks least |
 
 mod anchors;
@@ -22,6 +24,7 @@ pub mod check;
 pub mod coding;
 mod grouping;
 pub mod nearest;
+pub mod packing;
 pub mod passes;
 pub mod policy;
 pub mod search;
@@ -30,3 +33,4 @@ pub mod soundness;
 mod strategies;
 pub mod table;
 pub mod until;
+pub mod whole;

@@ -116,6 +116,15 @@ impl Composite {
         &self.maps[levels.zip(&self.heights).fold(0, |index, (level, &height)| index * height + level)]
     }
 
+    /// Writes the value of each of its attributes behind a code to `values`, by attribute of the table.
+    pub fn values(&self, code: u32, values: &mut [u32]) {
+        let mut rest = code;
+        for &(attribute, weight) in &self.attributes {
+            values[attribute] = rest / weight;
+            rest %= weight;
+        }
+    }
+
     /// Adds, for each attribute, the `counts` of this composite's cells at `policy` to the attribute's cells.
     pub fn spread(&self, policy: &[u8], domains: &[Domain], counts: &[u64], into: &mut [Vec<u64>]) {
         for (cell, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
@@ -199,6 +208,22 @@ pub struct Table {
     /// By attribute: released records by value.
     counts: Vec<Vec<u64>>,
     records: u64,
+    allowed: Allowance,
+}
+
+/// What a search may hold beside the rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Bytes of classes that are kept to roll others up from.
+    pub anchors: usize,
+    /// Classes of an array, for each row; where there are more, a table numbers them.
+    pub cells_a_row: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { anchors: 512 << 20, cells_a_row: 8 }
+    }
 }
 
 impl Table {
@@ -235,8 +260,7 @@ impl Table {
             }
             counts
         };
-        let composites: Vec<Composite> =
-            packed(&domains).iter().map(|attributes| Composite::new(attributes, &domains)).collect();
+        let composites = composites_of(&domains);
         let counts =
             records.quasi.iter().zip(&domains).map(|(column, domain)| count(column, domain.values())).collect();
         let sensitive = records.sensitive.iter().enumerate().map(|(at, (column, values))| SensitiveDomain {
@@ -246,7 +270,37 @@ impl Table {
         let sensitive = sensitive.collect();
         let total = (0..rows).filter(|&row| released(row)).count() as u64;
         let rows = distinct(&undivided(records, &composites));
-        Ok(Self { domains, composites, rows, sensitive, counts, records: total })
+        Ok(Self { domains, composites, rows, sensitive, counts, records: total, allowed: Allowance::default() })
+    }
+
+    /// A table of rows that have been packed by `composites` of these `domains`, distinct and in their order.
+    pub(super) fn of_rows(
+        (domains, composites): (Vec<Domain>, Vec<Composite>),
+        rows: Rows,
+        sensitive: Vec<SensitiveDomain>,
+        counts: Vec<Vec<u64>>,
+        records: u64,
+    ) -> Self {
+        Self { domains, composites, rows, sensitive, counts, records, allowed: Allowance::default() }
+    }
+
+    /// The same table, whose searches may hold so much.
+    #[must_use]
+    pub fn allowing(self, allowed: Allowance) -> Self {
+        Self { allowed, ..self }
+    }
+
+    /// The same table, where these values leave as `*`, by sensitive attribute and value.
+    #[must_use]
+    pub fn with_rare(mut self, rare: &[Vec<bool>]) -> Self {
+        for (domain, rare) in self.sensitive.iter_mut().zip(rare) {
+            domain.rare.clone_from(rare);
+        }
+        self
+    }
+
+    pub(super) fn allowed(&self) -> Allowance {
+        self.allowed
     }
 
     /// The same table as a part of a larger one, whose sensitive values t-closeness compares with.
@@ -279,6 +333,28 @@ impl Table {
         self.rows.len()
     }
 
+    /// Hands over every distinct tuple of quasi values: its records to be released, and whom they count for, one or more times each,
+    /// where the rows know it.
+    pub fn each_raw_tuple(&self, visit: &mut dyn FnMut(u64, Option<&[u32]>)) {
+        let rows = &self.rows;
+        let mut start = 0;
+        for at in 1..=rows.len() {
+            // They are in the order of their codes.
+            if at < rows.len() && rows.codes.iter().all(|codes| codes[at] == codes[at - 1]) {
+                continue;
+            }
+            let records = rows.count[start..at].iter().map(|&count| u64::from(count)).sum();
+            visit(records, (!rows.subject.is_empty()).then(|| &rows.subject[start..at]));
+            start = at;
+        }
+    }
+
+    /// Bytes of the distinct rows.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+
     /// By attribute: released records by value.
     #[must_use]
     pub fn counts(&self) -> &[Vec<u64>] {
@@ -298,6 +374,11 @@ impl Table {
     pub(crate) fn rows(&self) -> &Rows {
         &self.rows
     }
+}
+
+/// The composites of attributes with these domains.
+pub(super) fn composites_of(domains: &[Domain]) -> Vec<Composite> {
+    packed(domains).iter().map(|attributes| Composite::new(attributes, domains)).collect()
 }
 
 /// Every record as a row of its own, in order.

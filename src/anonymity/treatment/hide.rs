@@ -72,6 +72,8 @@ pub struct Hiding<'a> {
     pub class: &'a [u128],
     /// The group has no quasi attribute: a row that shows nothing is no line.
     pub bare: bool,
+    /// Lines of other classes leave beside these, and show every sensitive value that they have.
+    pub beside: bool,
 }
 
 /// What was settled.
@@ -195,7 +197,7 @@ impl Hiding<'_> {
     ) -> Option<Vec<u32>> {
         let says = |row: &u32| !self.bare || shown.iter().any(|side| side.cells[*row as usize] != SUPPRESSED);
         let lines: Vec<u32> = rows.iter().copied().filter(says).collect();
-        let speaks = |at: &usize| lines.iter().any(|&row| shown[*at].cells[row as usize] != SUPPRESSED);
+        let speaks = |at: &usize| self.beside || lines.iter().any(|&row| shown[*at].cells[row as usize] != SUPPRESSED);
         let open: Vec<usize> =
             (0..sides.len()).filter(|at| speaks(at) || self.distinct(&lines) < self.floor.k).collect();
         let attributes: Vec<usize> = sides.iter().map(|side| side.attribute).collect();

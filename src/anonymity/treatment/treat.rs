@@ -401,6 +401,7 @@ impl Scene<'_> {
             released: self.ledger,
             class,
             bare: group.quasi.is_empty(),
+            beside: false,
         };
         let mine = self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute));
         hiding.settle(sides, leaving, &mut StreamModels::new(self.sensitive_cells(), mine, *self.ledger))

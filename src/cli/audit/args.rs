@@ -1,7 +1,7 @@
 //! What `throng audit` is asked.
 
 use crate::cli::outcome::Failure;
-use crate::cli::written_down::{FormatArg, format_of, separator};
+use crate::cli::written_down::{FormatArg, format_of, separator, size};
 use crate::config;
 use crate::io::file::{Format, telling};
 use crate::io::store;
@@ -143,10 +143,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 fn share(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0).ok_or("give above 0 and at most 1".to_owned())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    config::parse_size(text).ok_or("give a size such as 500MiB or 4GiB".to_owned())
 }
 
 impl AuditArgs {

@@ -102,7 +102,7 @@ impl SpilledColumn {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn read(&self, rows: Range<usize>, bytes: &mut Vec<u8>, codes: &mut Vec<u32>) -> io::Result<()> {
+    pub fn read(&self, rows: Range<usize>, bytes: &mut Vec<u8>, codes: &mut Vec<u32>) -> io::Result<()> {
         codes.clear();
         let first = self.runs.partition_point(|run| run.first + run.rows <= rows.start);
         for run in self.runs[first..].iter().take_while(|run| run.first < rows.end) {

@@ -54,7 +54,10 @@ impl SpillWriter {
     }
 
     /// Appends numbers that are no codes: nobody asks how many rows each has.
-    pub(super) fn append_numbers(&mut self, column: usize, codes: &[u32]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When the disk is full, or fails.
+    pub fn append_numbers(&mut self, column: usize, codes: &[u32]) -> io::Result<()> {
         let Some(largest) = codes.iter().copied().max() else { return Ok(()) };
         let written = &mut self.columns[column];
         let width = width_of(largest);
@@ -77,6 +80,18 @@ impl SpillWriter {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.end
+    }
+
+    /// Rows of a column so far.
+    #[must_use]
+    pub fn rows(&self, column: usize) -> usize {
+        self.columns[column].rows
+    }
+
+    /// The columns as they were written, to be read.
+    #[must_use]
+    pub fn into_columns(self) -> Vec<SpilledColumn> {
+        self.finish().into_iter().map(|(column, _)| column.plain()).collect()
     }
 
     /// The columns, to be read.

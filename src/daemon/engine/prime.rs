@@ -12,7 +12,8 @@ use crate::config::Config;
 use crate::records::codebook::{Code, Codebook};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
-use crate::start::whole_file::{WholeFileError, read_whole};
+use crate::start::whole_file::{Take, WholeFileError, read_whole};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// The first plan, and what it expects of the stream.
@@ -62,11 +63,14 @@ pub(super) fn prime(
     }
     let mut sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
     let mut rows = 0;
-    read_whole(config, (path, &mut []), schema, &mut books, subjects.as_mut(), absent_as_null, &mut |batch, _| {
+    let take: Take<'_> = &mut |batch, _, _| {
         sample.add(batch, rows);
         rows += batch.rows() as u64;
-    })
-    .map_err(|source| PrimeError::File { path: path.clone(), source })?;
+        ControlFlow::Continue(())
+    };
+    let whole = (path.as_path(), &[][..], &mut [][..]);
+    read_whole(config, whole, schema, &mut books, subjects.as_mut(), absent_as_null, take)
+        .map_err(|source| PrimeError::File { path: path.clone(), source })?;
     if rows == 0 {
         return Err(PrimeError::Empty(path.clone()));
     }

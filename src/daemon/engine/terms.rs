@@ -39,6 +39,7 @@ pub fn group_terms(
             base,
             sensitive_bases: names.sensitive_bases.clone(),
             lines: LineLimit::None,
+            shown_beside: Vec::new(),
         }
     });
     terms.collect()

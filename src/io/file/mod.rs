@@ -63,7 +63,7 @@ pub use parquet_rows::rows_announced;
 pub use places::Places;
 pub use position::SourcePosition;
 pub use reader::Reading;
-pub use replacement::Replacement;
+pub use replacement::{Filling, Replacement};
 pub use series::Rotation;
 pub use sink::{FileSink, GroupColumns};
 pub use sink_error::SinkError;

@@ -104,12 +104,39 @@ impl Replacement {
     /// # Errors
     /// When writing fails, or another process has begun a release there.
     pub fn fill(self, columns: GroupColumns, lines: &[u8]) -> Result<(), SinkError> {
+        self.fill_by(columns, |filling| {
+            for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                filling.line(line, 1)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// As [`fill`](Self::fill), by whoever has the lines one after the other.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill), and those of `write`.
+    pub fn fill_by<E: From<SinkError>>(
+        self,
+        columns: GroupColumns,
+        write: impl FnOnce(&mut Filling) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let segments = self.format == Format::Parquet;
+        let fill = |sink, place| {
+            let mut filling = Filling { sink, place, lines: 0, pending: Vec::new(), segments };
+            write(&mut filling)?;
+            Ok::<FileSink, E>(filling.finish()?)
+        };
         let Some(paths) = &self.paths else {
-            return append(&mut FileSink::open(&self.path, &[columns], self.format, &[])?, lines);
+            return fill(FileSink::open(&self.path, &[columns], self.format, &[])?, None).map(drop);
         };
         // It is locked until it has its name: without the lock it is somebody else's, and stays.
-        let mut sink = FileSink::open(&paths.unfinished, &[columns], self.format, &[]).map_err(|e| e.at(&self.path))?;
-        let written = append(&mut sink, lines).map_err(|e| e.at(&self.path)).and_then(|()| self.name(paths));
+        let sink = FileSink::open(&paths.unfinished, &[columns], self.format, &[]).map_err(|e| e.at(&self.path))?;
+        let written = fill(sink, Some(self.path.clone())).and_then(|sink| {
+            let named = self.name(paths);
+            drop(sink);
+            Ok(named?)
+        });
         match &paths.aside {
             None if written.is_err() => whole::forget(&paths.unfinished),
             None => {}
@@ -143,9 +170,67 @@ impl Replacement {
     }
 }
 
-fn append(sink: &mut FileSink, lines: &[u8]) -> Result<(), SinkError> {
-    sink.append(0, lines)?;
-    sink.sync().map(drop)
+/// A release that is being written.
+#[derive(Debug)]
+pub struct Filling {
+    sink: FileSink,
+    /// The place as it was given, where the file beside it is filled.
+    place: Option<PathBuf>,
+    /// Lines since a segment was begun.
+    lines: u64,
+    pending: Vec<u8>,
+    segments: bool,
+}
+
+/// Bytes of lines that are written at once.
+const AT_ONCE: usize = 1 << 20;
+
+/// Lines of a segment: it is held until it is written.
+const SEGMENT: u64 = 1 << 20;
+
+impl Filling {
+    /// Writes a line, with its line break, so many times.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn line(&mut self, line: &[u8], times: u32) -> Result<(), SinkError> {
+        for _ in 0..times {
+            self.pending.extend_from_slice(line);
+            self.lines += 1;
+            let is_full = self.segments && self.lines == SEGMENT;
+            if is_full || self.pending.len() >= AT_ONCE {
+                self.append()?;
+            }
+            if is_full {
+                self.sync()?;
+                self.lines = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<(), SinkError> {
+        self.sink.append(0, &self.pending).map_err(|error| self.told(error))?;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), SinkError> {
+        self.sink.sync().map(drop).map_err(|error| self.told(error))
+    }
+
+    fn told(&self, error: SinkError) -> SinkError {
+        match &self.place {
+            Some(place) => error.at(place),
+            None => error,
+        }
+    }
+
+    fn finish(mut self) -> Result<FileSink, SinkError> {
+        self.append()?;
+        self.sync()?;
+        Ok(self.sink)
+    }
 }
 
 #[cfg(test)]

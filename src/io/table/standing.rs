@@ -16,9 +16,13 @@ enum State {
 
 /// The files of some paths as they are now; empty for what is no regular file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Standing(Vec<(PathBuf, State)>);
+pub struct Standing(Vec<(PathBuf, State)>);
 
 impl Standing {
+    /// Those of `path` and `more`.
+    ///
+    /// # Errors
+    /// When a path names no file, or one cannot be looked at.
     pub fn of(path: &Path, more: &[PathBuf], format: Format) -> Result<Self, TableError> {
         let mut files = Vec::new();
         for path in std::iter::once(path).chain(more.iter().map(PathBuf::as_path)) {
@@ -38,6 +42,9 @@ impl Standing {
     }
 
     /// Refuses files that are others by now.
+    ///
+    /// # Errors
+    /// [`TableError::Changed`] with the first of them; as [`of`](Self::of).
     pub fn refuse_changed(&self, path: &Path, more: &[PathBuf], format: Format) -> Result<(), TableError> {
         // A store is asked once more; a disk is always.
         for url in std::iter::once(path).chain(more.iter().map(PathBuf::as_path)).filter(|path| store::is_url(path)) {

@@ -1,0 +1,206 @@
+//! A data set in a file: what is read of it, and its distinct records as the search sees them.
+
+use super::file::{Codes, Wanted, Writing};
+use super::room::{FEWER_ROWS, Room};
+use super::support::Support;
+use crate::anonymity::domain::Domain;
+use crate::anonymity::lattice::coding::{self, Coded};
+use crate::anonymity::lattice::packing::{Full, Packing};
+use crate::anonymity::lattice::table::{Records, Table, TableError};
+use crate::anonymity::privacy::{Model, SensitiveDomain};
+use crate::config::Config;
+use crate::dataset::error::AnonymizeError;
+use crate::dataset::read::{self, Begun, Input};
+use crate::dataset::source::Source;
+use crate::dataset::step::Step;
+use crate::io::table::Standing;
+use crate::records::codebook::Code;
+use crate::start::findings::Finding;
+use crate::start::reading::file_format;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// A data set in a file.
+pub struct Data {
+    /// Everything but the records.
+    pub input: Input,
+    pub codes: Codes,
+    /// Records to be released.
+    pub released: u64,
+    /// By quasi attribute.
+    pub quasi: Vec<Values>,
+    /// By sensitive attribute.
+    pub sensitive: Vec<Values>,
+    pub room: Room,
+}
+
+/// The values of one attribute as the search numbers them.
+pub struct Values {
+    pub domain: Domain,
+    /// By code: its value.
+    pub value_of: Vec<u32>,
+    /// By value: its code.
+    pub codes: Vec<Code>,
+    /// By value: records to be released.
+    pub counts: Vec<u64>,
+}
+
+/// Reads the source of `config` into a file in `directory`.
+pub fn read(
+    config: &Config,
+    file: &str,
+    (source, directory): (&Source<'_>, &Path),
+    note: &dyn Fn(&Finding),
+    step: &dyn Fn(Step),
+) -> Result<Data, AnonymizeError> {
+    let Begun { schema, books, key } = read::begin(config, file)?;
+    let room = Room::new(source.memory);
+    let path = &config.source.path;
+    let format = file_format(config.source.format_of_file(path), config.source.separator);
+    let standing = Standing::of(path, source.more, format)?;
+    let mut writing = Writing::new(directory, &schema)?;
+    let mut failed = None;
+    let each: &mut read::Each<'_> = &mut |batch, books| {
+        // Half is left for everything that comes.
+        let (values, people) = (2 * read::values(books), 2 * writing.people_bytes());
+        let added = room
+            .holds(|| format!("the different values of {} records", writing.rows()), values, FEWER_VALUES)
+            .and_then(|()| room.with(values).holds(|| format!("{} people", people_of(&writing)), people, FEWER_PEOPLE))
+            .and_then(|()| writing.add(batch));
+        step(Step::Reading { records: writing.rows() as u64 });
+        match added {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let read = read::encoded(config, file, (&schema, books, &key), source.more, note, each);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let (books, swallowed) = read?;
+    standing.refuse_changed(path, source.more, format)?;
+    read::note_uncovered(&schema, &books, &|_| 0, note);
+    let begun = Begun { schema, books, key };
+    let (mut input, marks) = read::described(config, file, begun, swallowed, (writing.rows() as u64, &|_| 0))?;
+    let rows = writing.rows();
+    if rows >= u32::MAX as usize {
+        return Err(TableError::Rows { rows, limit: u32::MAX as usize - 1 }.into());
+    }
+    let mut codes = writing.finish()?;
+    codes.marks = marks;
+    // Who they are is in the file.
+    input.subjects = codes.people.map(|_| Vec::new());
+    let of = |attribute: &usize| Values::of(&input, &codes, *attribute);
+    let quasi: Vec<Values> = input.quasi.iter().map(of).collect::<Result<_, _>>()?;
+    let sensitive: Vec<Values> = input.sensitive.iter().map(of).collect::<Result<_, _>>()?;
+    let released = match &codes.marks {
+        None => rows as u64,
+        Some(marks) => {
+            codes.counts[marks.attribute].iter().zip(&marks.released).map(|(n, &is)| if is { *n } else { 0 }).sum()
+        }
+    };
+    if released == 0 {
+        return Err(read::nothing_marked(file));
+    }
+    let numbered = 24 * codes.counts.iter().map(|counts| counts.len() as u64).sum::<u64>();
+    let room = room.with(read::values(&input.books) + numbered);
+    Ok(Data { input, codes, released, quasi, sensitive, room })
+}
+
+const FEWER_VALUES: &str =
+    "round attributes in the schema or leave out those with the most values, or allow more (--memory)";
+const FEWER_PEOPLE: &str = "allow more (--memory), or run it through the daemon (throng run)";
+
+fn people_of(writing: &Writing) -> u64 {
+    writing.people_bytes() / (size_of::<(u64, u32)>() as u64 + 1)
+}
+
+impl Values {
+    fn of(input: &Input, codes: &Codes, attribute: usize) -> Result<Self, AnonymizeError> {
+        let book = &input.books[attribute];
+        let occurring: Vec<Code> =
+            (0..).zip(&codes.counts[attribute]).filter(|(_, count)| **count > 0).map(|(code, _)| code).collect();
+        // The column is each code once: what the search numbers are values, not records.
+        let Coded { domain, codes: by_value, .. } = coding::coded(book, &occurring)?;
+        let mut value_of = vec![u32::MAX; book.codes()];
+        for (value, &code) in (0..).zip(&by_value) {
+            value_of[code as usize] = value;
+        }
+        let released = codes.released_counts(attribute)?;
+        let counts = by_value.iter().map(|&code| released[code as usize]).collect();
+        Ok(Self { domain, value_of, codes: by_value, counts })
+    }
+}
+
+impl Data {
+    /// The domains of the quasi attributes.
+    pub fn domains(&self) -> Vec<Domain> {
+        self.quasi.iter().map(|values| values.domain.clone()).collect()
+    }
+
+    /// The domains of the sensitive attributes.
+    pub fn sensitive_domains(&self) -> Vec<Domain> {
+        self.sensitive.iter().map(|values| values.domain.clone()).collect()
+    }
+
+    /// By sensitive attribute and value: whether fewer than k people have it among the records to be released.
+    pub fn rare(&self, k: usize, step: &dyn Fn(Step)) -> Result<Vec<Vec<bool>>, AnonymizeError> {
+        let mut support = Support::new(k, self.sensitive.iter().map(|values| values.codes.len()));
+        if self.sensitive.is_empty() {
+            return Ok(support.rare());
+        }
+        let wanted = Wanted { attributes: &self.input.sensitive, people: true, ..Wanted::default() };
+        self.codes.each(wanted, &mut |block| {
+            for &at in &block.released {
+                let person = block.people[at as usize];
+                for (number, values) in self.sensitive.iter().enumerate() {
+                    let value = values.value_of[block.codes[number][at as usize] as usize];
+                    support.add(number, value, person);
+                }
+            }
+            step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 });
+            Ok(())
+        })?;
+        Ok(support.rare())
+    }
+
+    /// The distinct records, where `models` are asked of them.
+    pub fn table(&self, models: &[Model], step: &dyn Fn(Step)) -> Result<Table, AnonymizeError> {
+        // Sensitive values divide records only where a model looks at them.
+        let judged = models.iter().any(|model| model.attribute().is_some());
+        let sensitive: &[Values] = if judged { &self.sensitive } else { &[] };
+        let mut attributes = self.input.quasi.clone();
+        attributes.extend(self.input.sensitive.iter().take(sensitive.len()));
+        // What the search holds beside it is more than as much again.
+        let bytes = usize::try_from(self.room.left() / 2).unwrap_or(usize::MAX);
+        let mut packing = Packing::new(self.domains(), bytes);
+        let named = self.codes.people.is_some();
+        let wanted = Wanted { attributes: &attributes, people: named, ..Wanted::default() };
+        self.codes.each(wanted, &mut |block| {
+            let column = |(codes, values): (&Vec<Code>, &Values)| -> Vec<u32> {
+                block.released.iter().map(|&at| values.value_of[codes[at as usize] as usize]).collect()
+            };
+            let (of_quasi, of_sensitive) = block.codes.split_at(self.quasi.len());
+            let records = Records {
+                quasi: of_quasi.iter().zip(&self.quasi).map(column).collect(),
+                sensitive: of_sensitive.iter().zip(sensitive).map(|of| (column(of), of.1.codes.len())).collect(),
+                subjects: named.then(|| block.released.iter().map(|&at| block.people[at as usize]).collect()),
+                ..Records::default()
+            };
+            step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 });
+            packing.add(&records).map_err(|Full { distinct, row_bytes }| {
+                let what = format!("more than {distinct} distinct records and the search over them");
+                self.room.refusal(what, 2 * (distinct * row_bytes) as u64, FEWER_ROWS)
+            })
+        })?;
+        let domain = |values: &Values| SensitiveDomain { counts: values.counts.clone(), rare: Vec::new() };
+        let counts = self.quasi.iter().map(|values| values.counts.clone()).collect();
+        if self.quasi.is_empty() {
+            return Err(TableError::NoAttributes.into());
+        }
+        Ok(packing.finish(self.sensitive.iter().map(domain).collect(), counts, self.released))
+    }
+}

@@ -1,0 +1,304 @@
+//! The sensitive cells that leave: as [`hide`](crate::dataset::hide) settles them, but with the records of few classes held.
+//!
+//! A class none of whose values is rare hides nothing: it shows what it has, and its models are satisfied, since the search has judged just that.
+//! Held are the records of the other classes. What those beside them show is known by its people, k of them for each value, which is all that
+//! [`Hiding`] asks of what left before it. Cells only ever grow coarser: so where every value of a class that is not held has its k people at
+//! the end, it had them all the way, and what was settled is what would have been settled with all records held. Where one has not, its
+//! classes are held too, and it begins again.
+
+use super::data::Data;
+use super::file::{Block, Wanted};
+use super::kept::Kept;
+use super::support::Support;
+use crate::anonymity::lattice::table::Table;
+use crate::anonymity::privacy::Model;
+use crate::anonymity::treatment::crowd::Floor;
+use crate::anonymity::treatment::hide::{Hiding, Side};
+use crate::dataset::error::AnonymizeError;
+use crate::dataset::hide::OfData;
+use crate::dataset::step::Step;
+use crate::ledger::classes::Ledger;
+use crate::ledger::delta::LedgerDelta;
+use crate::records::codebook::SUPPRESSED;
+use crate::records::digest::{ContentKey, DigestKey, mix};
+use crate::records::subject::NO_SUBJECT;
+use crate::records::table::Batch;
+use std::collections::BTreeSet;
+
+/// What hides in the records that leave.
+#[derive(Debug, Default)]
+pub struct Hidden {
+    /// Records of classes that cannot hide what they must: they do not leave. Ascending.
+    pub lost: Vec<u32>,
+    /// Records that leave and hide something, and what, a bit by sensitive attribute. Ascending.
+    pub masks: Vec<(u32, u32)>,
+    /// By sensitive attribute: whether some record that leaves shows its value.
+    pub shows: Vec<bool>,
+    /// By sensitive attribute and value: whether fewer than k people have it among the records that a policy keeps.
+    pub rare: Vec<Vec<bool>>,
+}
+
+/// What nothing is forgotten of while a data set is settled.
+const FOR_GOOD: u32 = u32::MAX / 2;
+
+/// Bytes of a record of a class that is held while it is settled, and of each of its sensitive cells.
+const A_RECORD: u64 = 360;
+const A_CELL: u64 = 40;
+
+const FEWER_HIDING: &str = "give rare sensitive values a coarser spelling in the input, leave a sensitive attribute out, or allow more (--memory)";
+
+/// What is asked of what hides.
+pub struct Asked<'a> {
+    pub data: &'a Data,
+    pub kept: &'a Kept,
+    pub table: &'a Table,
+    pub models: &'a [Model],
+    pub k: usize,
+    /// By sensitive attribute and value: what the search took to be hidden.
+    pub known: &'a [Vec<bool>],
+    pub step: &'a dyn Fn(Step),
+}
+
+/// The records of the classes that are held.
+#[derive(Default)]
+struct Held {
+    /// Their numbers, ascending.
+    numbers: Vec<u32>,
+    people: Vec<u32>,
+    digests: Vec<u64>,
+    classes: Vec<u32>,
+    /// By sensitive attribute: their values.
+    values: Vec<(Vec<u32>, usize)>,
+}
+
+/// Settles the sensitive cells of the records of the classes that leave.
+pub fn hidden(asked: &Asked<'_>) -> Result<Hidden, AnonymizeError> {
+    let Asked { data, kept, known, .. } = *asked;
+    if data.sensitive.is_empty() {
+        return Ok(Hidden::default());
+    }
+    let leaves = !kept.sizes.is_empty();
+    let rare = asked.rare()?;
+    let mut doubtful = rare.clone();
+    for (doubtful, known) in doubtful.iter_mut().flatten().zip(known.iter().flatten()) {
+        *doubtful |= *known;
+    }
+    // What prints no exact value hides by itself.
+    for (doubtful, (values, &attribute)) in doubtful.iter_mut().zip(data.sensitive.iter().zip(&data.input.sensitive)) {
+        let book = &data.input.books[attribute];
+        for (doubtful, &code) in doubtful.iter_mut().zip(&values.codes) {
+            let cell = book.cell(code, 0);
+            *doubtful |= cell == SUPPRESSED || !book.is_exact(cell);
+        }
+    }
+    loop {
+        let affected = asked.affected(&doubtful)?;
+        if !affected.contains(&true) {
+            return Ok(Hidden { shows: vec![leaves; data.sensitive.len()], rare, ..Hidden::default() });
+        }
+        let (held, beside) = asked.held(&affected)?;
+        match asked.settled(&held, &beside)? {
+            Settled::As(hidden) => return Ok(Hidden { rare, ..hidden }),
+            Settled::Lacks(more) => more.into_iter().for_each(|(attribute, value)| doubtful[attribute][value] = true),
+        }
+    }
+}
+
+enum Settled {
+    As(Hidden),
+    /// These values of classes that are not held lack people by now.
+    Lacks(Vec<(usize, usize)>),
+}
+
+impl Asked<'_> {
+    fn attributes(&self) -> Vec<usize> {
+        let input = &self.data.input;
+        input.quasi.iter().chain(&input.sensitive).copied().collect()
+    }
+
+    /// Hands over the records of classes that leave: the block, the place in it and the class of each.
+    fn each(
+        &self,
+        (digests, people): (bool, bool),
+        visit: &mut dyn FnMut(&Block, u32, u32) -> Result<(), AnonymizeError>,
+    ) -> Result<(), AnonymizeError> {
+        let attributes = self.attributes();
+        let codes = &self.data.codes;
+        codes.each(Wanted { attributes: &attributes, digests, people }, &mut |block| {
+            (self.step)(Step::Counting { records: block.start as u64, of: codes.rows as u64 });
+            for &at in &block.released {
+                if let Some(class) = self.kept.class(block, at) {
+                    visit(block, at, class)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The values of a record, by sensitive attribute.
+    fn values<'b>(&'b self, block: &'b Block, at: u32) -> impl Iterator<Item = (usize, u32)> + 'b {
+        let columns = block.codes[self.data.quasi.len()..].iter().zip(&self.data.sensitive).enumerate();
+        columns.map(move |(number, (codes, values))| (number, values.value_of[codes[at as usize] as usize]))
+    }
+
+    fn support<P: Copy + PartialEq>(&self) -> Support<P> {
+        Support::new(self.k, self.data.sensitive.iter().map(|values| values.codes.len()))
+    }
+
+    /// By sensitive attribute and value: whether fewer than k people have it among the records of classes that leave.
+    fn rare(&self) -> Result<Vec<Vec<bool>>, AnonymizeError> {
+        let mut support = self.support();
+        self.each((false, true), &mut |block, at, _| {
+            let person = block.people[at as usize];
+            self.values(block, at).for_each(|(attribute, value)| support.add(attribute, value, person));
+            Ok(())
+        })?;
+        Ok(support.rare())
+    }
+
+    /// By class: whether any of its records has a doubtful value.
+    fn affected(&self, doubtful: &[Vec<bool>]) -> Result<Vec<bool>, AnonymizeError> {
+        let mut affected = vec![false; self.kept.sizes.len()];
+        let occurs = |(number, values): (usize, &super::data::Values)| {
+            values.counts.iter().zip(&doubtful[number]).any(|(count, doubtful)| *count > 0 && *doubtful)
+        };
+        if !self.data.sensitive.iter().enumerate().any(occurs) {
+            return Ok(affected);
+        }
+        self.each((false, false), &mut |block, at, class| {
+            affected[class as usize] |= self.values(block, at).any(|(number, value)| doubtful[number][value as usize]);
+            Ok(())
+        })?;
+        Ok(affected)
+    }
+
+    /// The records of the affected classes, and the people of the values of the others.
+    fn held(&self, affected: &[bool]) -> Result<(Held, Support<u64>), AnonymizeError> {
+        let records: u64 = self.kept.sizes.iter().zip(affected).filter(|(_, is)| **is).map(|(size, _)| size).sum();
+        let sensitive = &self.data.sensitive;
+        let needed = records * (A_RECORD + A_CELL * sensitive.len() as u64)
+            + sensitive.iter().map(|values| values.codes.len() as u64).sum::<u64>() * 8 * (self.k as u64 + 8);
+        let room = self.data.room;
+        let (table, kept) = (self.table.bytes() as u64, self.kept.bytes());
+        let what = || {
+            format!("the {records} records of classes with rare sensitive values (beside {} classes)", affected.len())
+        };
+        room.holds(what, needed + table + kept, FEWER_HIDING)?;
+        let values = sensitive.iter().map(|values| (Vec::new(), values.codes.len())).collect();
+        let mut held = Held { values, ..Held::default() };
+        let mut beside = self.support();
+        self.each((true, true), &mut |block, at, class| {
+            let digest = block.digests[at as usize];
+            if affected[class as usize] {
+                held.numbers.push(block.start as u32 + at);
+                held.people.push(block.people[at as usize]);
+                held.digests.push(digest);
+                held.classes.push(class);
+                self.values(block, at).for_each(|(number, value)| held.values[number].0.push(value));
+            } else if digest != NO_SUBJECT {
+                self.values(block, at).for_each(|(number, value)| beside.note(number, value, digest));
+            } else {
+                // Nobody shows it, and it lacks people all the same.
+                self.values(block, at).for_each(|(number, value)| beside.meet(number, value));
+            }
+            Ok(())
+        })?;
+        Ok((held, beside))
+    }
+
+    /// Settles what is held.
+    fn settled(&self, held: &Held, beside: &Support<u64>) -> Result<Settled, AnonymizeError> {
+        let (input, sensitive) = (&self.data.input, &self.data.sensitive);
+        let mut batch = Batch::new(input.schema.attributes.len());
+        batch.subjects.clone_from(&held.digests);
+        for (&attribute, (values, column)) in input.sensitive.iter().zip(sensitive.iter().zip(&held.values)) {
+            batch.columns[attribute] = column.0.iter().map(|&value| values.codes[value as usize]).collect();
+        }
+        // Numbers of classes as keys: spread, and different where they are.
+        let spread = |&class: &u32| u128::from(mix(u64::from(class))) << 64 | u128::from(mix(!u64::from(class)));
+        let class: Vec<u128> = held.classes.iter().map(spread).collect();
+        let keyed = input.key.keyed("beside the classes that are held");
+        let bases: Vec<u128> = input.schema.attributes.iter().map(|a| keyed.digest(a.name.as_bytes())).collect();
+        let mut delta = LedgerDelta::default();
+        for (number, &attribute) in input.sensitive.iter().enumerate() {
+            for (&code, people) in sensitive[number].codes.iter().zip(beside.people(number)) {
+                if !people.is_empty() {
+                    let value = input.books[attribute].digests(0)[code as usize];
+                    delta.classes.push((bases[attribute].wrapping_add(value), people.len() as u32));
+                    delta.subjects.extend_from_slice(people);
+                }
+            }
+        }
+        let mut ledger = Ledger::new(self.k, FOR_GOOD, delta.classes.len().max(1));
+        let learned = ledger.learn(&delta);
+        debug_assert!(learned, "there is room for every value");
+        let order = self.content_key()?.keyed("who covers");
+        let side = |(position, &attribute): (usize, &usize)| Side {
+            attribute,
+            levels: 1,
+            protected: self.models.iter().any(|model| model.attribute() == Some(position)),
+            floors: vec![0; held.numbers.len()],
+        };
+        let sides = input.sensitive.iter().enumerate().map(side).collect();
+        let mut judged =
+            OfData::new(input, &held.values, self.table, self.models).map_err(|e| AnonymizeError::Terms(e.into()))?;
+        let hiding = Hiding {
+            batch: &batch,
+            books: &input.books,
+            floor: Floor { k: self.k, batch: 0 },
+            strict: false,
+            bases: &bases,
+            order: &|row| order.digest(&held.people[row as usize].to_be_bytes()),
+            released: &ledger.at(0),
+            class: &class,
+            bare: false,
+            beside: beside.any(),
+        };
+        let settled = hiding.settle(sides, (0..held.numbers.len() as u32).collect(), &mut judged);
+        let lost: BTreeSet<u32> = settled.failing.iter().copied().collect();
+        let leaving = || (0..held.numbers.len() as u32).filter(|row| !lost.contains(row));
+        let mut lacking = Vec::new();
+        for (number, cells) in settled.columns.iter().enumerate() {
+            let mut people: Vec<Vec<u64>> = beside.people(number).to_vec();
+            for row in leaving().filter(|&row| cells[row as usize] != SUPPRESSED) {
+                let (value, person) = (held.values[number].0[row as usize] as usize, held.digests[row as usize]);
+                let known = &mut people[value];
+                if person != NO_SUBJECT && known.len() < self.k && !known.contains(&person) {
+                    known.push(person);
+                }
+            }
+            let lacks = (0..people.len()).filter(|&value| beside.is_met(number, value) && people[value].len() < self.k);
+            lacking.extend(lacks.map(|value| (number, value)));
+        }
+        if !lacking.is_empty() {
+            return Ok(Settled::Lacks(lacking));
+        }
+        let shows = |cells: &Vec<u32>| beside.any() || leaving().any(|row| cells[row as usize] != SUPPRESSED);
+        let mask = |row: u32| {
+            let bits = settled.columns.iter().enumerate().filter(|(_, cells)| cells[row as usize] == SUPPRESSED);
+            bits.fold(0u32, |mask, (number, _)| mask | 1 << number)
+        };
+        let masked = leaving().map(|row| (held.numbers[row as usize], mask(row))).filter(|(_, mask)| *mask > 0);
+        Ok(Settled::As(Hidden {
+            masks: masked.collect(),
+            shows: settled.columns.iter().map(shows).collect(),
+            lost: lost.iter().map(|&row| held.numbers[row as usize]).collect(),
+            rare: Vec::new(),
+        }))
+    }
+
+    /// The content key of `hide`, of all records, column after column from the file.
+    fn content_key(&self) -> Result<DigestKey, AnonymizeError> {
+        let (input, codes) = (&self.data.input, &self.data.codes);
+        let mut key = ContentKey::default();
+        key.add(&input.covers.0);
+        for (attribute, book) in input.books.iter().enumerate() {
+            key.add(book.attribute().name.as_bytes());
+            codes.each(Wanted { attributes: &[attribute], ..Wanted::default() }, &mut |block| {
+                block.codes[0].iter().for_each(|&code| key.add(book.canonical(code).as_bytes()));
+                Ok(())
+            })?;
+        }
+        Ok(key.finish())
+    }
+}

@@ -1,0 +1,138 @@
+//! Lines that have been verified, in a file without a name, and all of them in their order.
+
+use super::file::unwritten;
+use crate::dataset::error::AnonymizeError;
+use crate::release::parts::Whole;
+use crate::release::verified::Verified;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read of a part at once, at the most and at the least.
+const MOST: usize = 1 << 20;
+const LEAST: usize = 1 << 12;
+
+/// The lines of parts, those of each in their order. Distinct lines are there once, with their number.
+pub struct Lines {
+    file: BufWriter<File>,
+    directory: PathBuf,
+    end: u64,
+    /// Where the lines of each part begin and end.
+    parts: Vec<(u64, u64)>,
+    /// Lines, and bytes that they take with their line breaks.
+    pub count: u64,
+}
+
+impl Lines {
+    /// None yet, in a file in `directory` that nobody but this process can open.
+    pub fn new(directory: &Path) -> Result<Self, AnonymizeError> {
+        let open = || {
+            let file = tempfile::tempfile_in(directory)?;
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            Ok(BufWriter::with_capacity(MOST, file))
+        };
+        let file = open().map_err(|error| unwritten(directory, error))?;
+        Ok(Self { file, directory: directory.to_owned(), end: 0, parts: Vec::new(), count: 0 })
+    }
+
+    /// Takes the lines of one part.
+    pub fn take(&mut self, verified: &Verified) -> Result<(), AnonymizeError> {
+        let begin = self.end;
+        let mut lines = verified.lines(0).map(|line| line.bytes).peekable();
+        while let Some(line) = lines.next() {
+            let mut times = 1u32;
+            while lines.next_if_eq(&line).is_some() {
+                times += 1;
+            }
+            self.count += u64::from(times);
+            let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
+            let mut write = || {
+                self.file.write_all(&length.to_le_bytes())?;
+                self.file.write_all(&times.to_le_bytes())?;
+                self.file.write_all(line)
+            };
+            write().map_err(|error| unwritten(&self.directory, error))?;
+            self.end += 8 + line.len() as u64;
+        }
+        self.parts.push((begin, self.end));
+        Ok(())
+    }
+
+    /// Hands all lines over, sorted by their bytes, each with its line break: only where the whole release has been verified. At most `memory`
+    /// bytes are held, or 4 KiB a part.
+    pub fn each(
+        self,
+        _: &Whole,
+        memory: u64,
+        mut visit: impl FnMut(&[u8], u32) -> Result<(), AnonymizeError>,
+    ) -> Result<(), AnonymizeError> {
+        let Self { file, directory, parts, .. } = self;
+        let fault = |error| unwritten(&directory, error);
+        let file = file.into_inner().map_err(|error| fault(error.into_error()))?;
+        let held = usize::try_from(memory / parts.len().max(1) as u64).unwrap_or(MOST).clamp(LEAST, MOST);
+        let mut readers: Vec<Reader> = parts.into_iter().map(|(at, end)| Reader::new(at, end, held)).collect();
+        let mut heads = BinaryHeap::new();
+        for (part, reader) in readers.iter_mut().enumerate() {
+            if let Some((line, times)) = reader.next(&file).map_err(fault)? {
+                heads.push(Reverse((line, part, times)));
+            }
+        }
+        while let Some(Reverse((mut line, part, times))) = heads.pop() {
+            line.push(b'\n');
+            visit(&line, times)?;
+            if let Some((line, times)) = readers[part].next(&file).map_err(fault)? {
+                heads.push(Reverse((line, part, times)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lines of one part, as they are read back.
+struct Reader {
+    at: u64,
+    end: u64,
+    held: usize,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that have been given.
+    given: usize,
+}
+
+impl Reader {
+    fn new(at: u64, end: u64, held: usize) -> Self {
+        Self { at, end, held, buffer: Vec::new(), given: 0 }
+    }
+
+    /// Makes so many bytes be there.
+    fn fill(&mut self, file: &File, bytes: usize) -> io::Result<()> {
+        let there = self.buffer.len() - self.given;
+        if there >= bytes {
+            return Ok(());
+        }
+        self.buffer.drain(..self.given);
+        self.given = 0;
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let more = (bytes - there).max(self.held).min(left);
+        self.buffer.resize(there + more, 0);
+        file.read_exact_at(&mut self.buffer[there..], self.at)?;
+        self.at += more as u64;
+        if there + more < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+    }
+
+    fn next(&mut self, file: &File) -> io::Result<Option<(Vec<u8>, u32)>> {
+        if self.at == self.end && self.given == self.buffer.len() {
+            return Ok(None);
+        }
+        self.fill(file, 8)?;
+        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.buffer[at + byte]));
+        let (length, times) = (number(self.given) as usize, number(self.given + 4));
+        self.given += 8;
+        self.fill(file, length)?;
+        let line = self.buffer[self.given..self.given + length].to_vec();
+        self.given += length;
+        Ok(Some((line, times)))
+    }
+}

@@ -1,0 +1,230 @@
+//! The records that leave, divided into parts that memory holds: whole classes each.
+
+use super::data::Data;
+use super::file::{Wanted, unwritten};
+use super::hiding::Hidden;
+use super::kept::Kept;
+use crate::counting::SpillWriter;
+use crate::counting::spilled::column::SpilledColumn;
+use crate::dataset::error::AnonymizeError;
+use crate::dataset::step::Step;
+use crate::records::codebook::Code;
+use crate::records::subject::NO_SUBJECT;
+use crate::release::parts::Told;
+use std::path::PathBuf;
+
+/// Records that are read back at once, and that are held at the least until they are written.
+const RECORDS_AT_ONCE: usize = 1 << 17;
+
+/// Bytes of a record of a part while it is made into a line and verified, and of each of its cells.
+const A_RECORD: u64 = 1300;
+const A_CELL: u64 = 32;
+
+/// Columns before those of the attributes: the number of the record, both halves of the digest of whom it counts for, and what it hides.
+const BEFORE: usize = 4;
+
+/// Records of parts in a file.
+pub struct Parts {
+    columns: Vec<SpilledColumn>,
+    /// By part: its records.
+    rows: Vec<usize>,
+    width: usize,
+    directory: PathBuf,
+}
+
+/// The records of one part.
+#[derive(Default)]
+pub struct Part {
+    /// Their numbers in the input.
+    pub numbers: Vec<u32>,
+    /// Digests of whom they count for.
+    pub digests: Vec<u64>,
+    /// What they hide, a bit by sensitive attribute.
+    pub masks: Vec<u32>,
+    /// By attribute that leaves: their codes.
+    pub codes: Vec<Vec<Code>>,
+}
+
+/// What has been seen of all records that leave while they were divided.
+pub struct Seen {
+    /// What verification is told of all parts.
+    pub told: Told,
+    /// Distinct people of the records to be released, and of those that leave.
+    pub people: Option<(u64, u64)>,
+}
+
+/// How many records a part may have at the most.
+pub fn most(data: &Data, kept: &Kept) -> usize {
+    let a_record = A_RECORD + A_CELL * data.input.leaving.len() as u64;
+    // Verification counts every value of a class.
+    let values: u64 = data.sensitive.iter().map(|values| values.codes.len() as u64).sum();
+    let records: u64 = kept.sizes.iter().sum();
+    let a_class = 8 * values * kept.sizes.len() as u64 / records.max(1);
+    usize::try_from(beside(data, kept) / (a_record + a_class)).unwrap_or(usize::MAX)
+}
+
+/// Bytes for a part beside all classes.
+fn beside(data: &Data, kept: &Kept) -> u64 {
+    data.room.left().saturating_sub(kept.bytes() + 24 * kept.sizes.len() as u64)
+}
+
+/// Divides the records of the classes that leave into parts of at most `most` records, but that no class is divided.
+pub fn divided(
+    data: &Data,
+    kept: &Kept,
+    hidden: &Hidden,
+    (k, most): (usize, usize),
+    step: &dyn Fn(Step),
+) -> Result<(Parts, Seen), AnonymizeError> {
+    let largest = kept.sizes.iter().copied().max().unwrap_or(0);
+    let a_record = A_RECORD / 8 + A_CELL * data.input.leaving.len() as u64;
+    data.room.holds(|| format!("the {largest} records of the largest class"), largest * a_record, SMALLER)?;
+    let mut part_of = Vec::with_capacity(kept.sizes.len());
+    let (mut part, mut records) = (0u32, 0);
+    for &size in &kept.sizes {
+        if records > 0 && records + size > most as u64 {
+            (part, records) = (part + 1, 0);
+        }
+        records += size;
+        part_of.push(part);
+    }
+    let parts = part as usize + 1;
+    let leaving = &data.input.leaving;
+    let width = BEFORE + leaving.len();
+    let fault = |error| unwritten(&data.codes.directory, error);
+    let mut writer = SpillWriter::new(&data.codes.directory, parts * width).map_err(fault)?;
+    let mut pending: Vec<Part> = (0..parts).map(|_| Part::new(leaving.len())).collect();
+    // Many parts are written in pieces that are not too small.
+    let at_once = usize::try_from(beside(data, kept) / 4).unwrap_or(usize::MAX) / (4 * (width + 2));
+    let (mut held, at_once) = (0, at_once.max(RECORDS_AT_ONCE));
+    // Quasi and sensitive attributes first, as a class is looked up by.
+    let mut attributes: Vec<usize> = data.input.quasi.clone();
+    attributes.extend(&data.input.sensitive);
+    attributes.extend(leaving.iter().filter(|a| !data.input.quasi.contains(a) && !data.input.sensitive.contains(a)));
+    let place = |attribute: &usize| attributes.iter().position(|a| a == attribute).unwrap_or_default();
+    let places: Vec<usize> = leaving.iter().map(place).collect();
+    let mut holders: Vec<(usize, Vec<Vec<u64>>)> =
+        data.input.sensitive.iter().map(|&a| (a, vec![Vec::new(); data.input.books[a].codes()])).collect();
+    let mut people = data.codes.people.map(|people| (Bits::new(people), Bits::new(people)));
+    let (mut lost, mut masks) = (hidden.lost.iter().peekable(), hidden.masks.iter().peekable());
+    let wanted = Wanted { attributes: &attributes, digests: true, people: people.is_some() };
+    data.codes.each(wanted, &mut |block| {
+        for &at in &block.released {
+            let (number, row) = (block.start as u32 + at, at as usize);
+            if let Some((all, _)) = &mut people {
+                all.set(block.people[row]);
+            }
+            let Some(class) = kept.class(block, at) else { continue };
+            if lost.next_if(|lost| **lost == number).is_some() {
+                continue;
+            }
+            let mask = masks.next_if(|(of, _)| *of == number).map_or(0, |(_, mask)| *mask);
+            if let Some((_, left)) = &mut people {
+                left.set(block.people[row]);
+            }
+            let digest = block.digests[row];
+            if digest != NO_SUBJECT {
+                let columns = &block.codes[data.quasi.len()..];
+                for ((_, by_code), codes) in holders.iter_mut().zip(columns) {
+                    let known = &mut by_code[codes[row] as usize];
+                    if known.len() < k && !known.contains(&digest) {
+                        known.push(digest);
+                    }
+                }
+            }
+            let part = &mut pending[part_of[class as usize] as usize];
+            part.numbers.push(number);
+            part.digests.push(digest);
+            part.masks.push(mask);
+            part.codes.iter_mut().zip(&places).for_each(|(codes, &place)| codes.push(block.codes[place][row]));
+            held += 1;
+        }
+        step(Step::Counting { records: block.start as u64, of: data.codes.rows as u64 });
+        if held >= at_once {
+            held = 0;
+            pending
+                .iter_mut()
+                .enumerate()
+                .try_for_each(|(part, of)| of.write(part * width, &mut writer))
+                .map_err(fault)?;
+        }
+        Ok(())
+    })?;
+    pending.iter_mut().enumerate().try_for_each(|(part, of)| of.write(part * width, &mut writer)).map_err(fault)?;
+    let rows = (0..parts).map(|part| writer.rows(part * width)).collect();
+    let shown = data.input.sensitive.iter().zip(&hidden.shows).filter(|(_, shows)| **shows).map(|(&a, _)| a);
+    let told = Told { holders, shown: shown.collect() };
+    let people = people.map(|(all, left)| (all.count(), left.count()));
+    let parts = Parts { columns: writer.into_columns(), rows, width, directory: data.codes.directory.clone() };
+    Ok((parts, Seen { told, people }))
+}
+
+const SMALLER: &str = "allow more (--memory), or generalize less: raise anonymize.suppression_limit, or relax a model";
+
+impl Part {
+    fn new(width: usize) -> Self {
+        Self { codes: vec![Vec::new(); width], ..Self::default() }
+    }
+
+    /// Writes the records to the columns from number `first` on, and holds none of them any longer.
+    fn write(&mut self, first: usize, writer: &mut SpillWriter) -> std::io::Result<()> {
+        let high: Vec<u32> = self.digests.iter().map(|digest| (digest >> 32) as u32).collect();
+        let low: Vec<u32> = self.digests.iter().map(|digest| *digest as u32).collect();
+        for (at, column) in [&self.numbers, &high, &low, &self.masks].into_iter().chain(&self.codes).enumerate() {
+            writer.append_numbers(first + at, column)?;
+        }
+        self.numbers.clear();
+        self.digests.clear();
+        self.masks.clear();
+        self.codes.iter_mut().for_each(Vec::clear);
+        Ok(())
+    }
+}
+
+impl Parts {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Reads one back.
+    pub fn read(&self, part: usize) -> Result<Part, AnonymizeError> {
+        let columns = &self.columns[part * self.width..(part + 1) * self.width];
+        let (rows, mut bytes) = (self.rows[part], Vec::new());
+        let mut read = |column: &SpilledColumn| -> Result<Vec<u32>, AnonymizeError> {
+            let (mut all, mut some) = (Vec::with_capacity(rows), Vec::new());
+            for start in (0..rows).step_by(RECORDS_AT_ONCE) {
+                let range = start..rows.min(start + RECORDS_AT_ONCE);
+                column.read(range, &mut bytes, &mut some).map_err(|error| unwritten(&self.directory, error))?;
+                all.extend_from_slice(&some);
+            }
+            Ok(all)
+        };
+        let numbers = read(&columns[0])?;
+        let (high, low) = (read(&columns[1])?, read(&columns[2])?);
+        let digests = high.iter().zip(&low).map(|(high, low)| u64::from(*high) << 32 | u64::from(*low)).collect();
+        let masks = read(&columns[3])?;
+        let codes = columns[BEFORE..].iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Part { numbers, digests, masks, codes })
+    }
+}
+
+/// A bit each.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(bits: usize) -> Self {
+        Self(vec![0; bits.div_ceil(64)])
+    }
+
+    /// Sets one, where there is such a one: nobody has none.
+    fn set(&mut self, bit: u32) {
+        if let Some(word) = self.0.get_mut(bit as usize / 64) {
+            *word |= 1 << (bit % 64);
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}

@@ -1,0 +1,37 @@
+//! What is read as one data set, and the room for it.
+
+use std::path::{Path, PathBuf};
+
+/// The files beside `source.path`, the memory that all of it may take, and where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Further files, directories or patterns, read behind `source.path` as one table.
+    pub more: &'a [PathBuf],
+    /// Bytes that may be held.
+    pub memory: u64,
+    /// The codes go to a file without a name in this directory; none: they are held.
+    pub temp: Option<&'a Path>,
+    /// Records of a part of the release at most; none: as many as memory allows. With a file only.
+    pub part: Option<usize>,
+}
+
+impl Source<'static> {
+    /// `source.path` alone, held whatever it takes.
+    #[must_use]
+    pub fn held() -> Self {
+        Self { more: &[], memory: u64::MAX, temp: None, part: None }
+    }
+}
+
+impl Source<'_> {
+    /// What is read, as messages name it; it begins with `path`.
+    #[must_use]
+    pub fn named(&self, path: &Path) -> PathBuf {
+        named(path, self.more)
+    }
+}
+
+/// A path with further ones behind it, as messages name them.
+pub fn named(path: &Path, more: &[PathBuf]) -> PathBuf {
+    crate::io::table::named(path, more)
+}
