@@ -48,6 +48,7 @@ pub struct Found {
 /// A line, with what it shows and whose it is.
 #[derive(Clone, Debug)]
 struct Line {
+    offset: i64,
     city: String,
     value: Option<String>,
     person: u64,
@@ -184,7 +185,7 @@ impl Recount {
         self.found.lines += 1;
         let by = self.instance(by);
         self.found.values += usize::from(value.is_some());
-        Ok(Line { city, value, person, by, between: seen.between })
+        Ok(Line { offset: seen.offset, city, value, person, by, between: seen.between })
     }
 
     /// The number of the only instance that has committed with a stamp.
@@ -197,10 +198,12 @@ impl Recount {
         }))
     }
 
-    /// A batch at its end. Where several instances have one stamp, it is as many as have committed with it.
+    /// A batch at its end. Where `several` were committed with its stamp, it may be more than one: of different instances, or those between which
+    /// something else stands, and whose order does not tell them apart.
     fn judge(&mut self, lines: &[Line], several: usize) -> Result<(), String> {
         let Promise { k, crowd, lines: most, window } = self.promise;
-        let most = if lines[0].by.is_none() { most * several } else { most };
+        let gaps = lines.windows(2).filter(|pair| pair[0].offset + 1 < pair[1].offset).count();
+        let most = if lines[0].by.is_none() { most * several } else { most * several.min(gaps + 1) };
         self.found.batches += 1;
         self.found.unclear += usize::from(lines[0].by.is_none());
         let oldest = lines[0].between.0.checked_sub(window + LATE);
