@@ -164,13 +164,9 @@ impl Faults {
                 fleet.happened.bounces += 1;
             }
         }
-        let acted = since.elapsed();
+        let (acted, since) = (since.elapsed(), Instant::now());
         fleet.catch_up(feeder);
-        println!(
-            "  {:.1} s, and {:.1} s until the group had caught up",
-            acted.as_secs_f64(),
-            (since.elapsed() - acted).as_secs_f64()
-        );
+        println!("  {:.1} s, and {:.1} s until all was read", acted.as_secs_f64(), since.elapsed().as_secs_f64());
     }
 }
 

@@ -15,6 +15,7 @@ mod noticed;
 mod people;
 mod reader;
 mod recount;
+mod seen;
 
 use faults::Faults;
 use feeder::Feeder;

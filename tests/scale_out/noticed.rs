@@ -1,8 +1,8 @@
 //! The recount notices: each promise is broken once here.
 
 use crate::people::{Stream, Visit};
-use crate::reader::Seen;
-use crate::recount::{Batches, Found, Promise, Recount};
+use crate::recount::{Found, Promise, Recount};
+use crate::seen::{Batches, Seen};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

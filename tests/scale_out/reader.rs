@@ -1,6 +1,6 @@
 //! What readers of committed records see, and when.
 
-use crate::recount::Batches;
+use crate::seen::{Batches, Seen};
 use crate::support::kafka::Broker;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -9,17 +9,6 @@ use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A line as it was seen.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub offset: i64,
-    /// The time of its batch, milliseconds.
-    pub stamp: i64,
-    pub text: String,
-    /// When it was not there yet, and when it was.
-    pub between: (Instant, Instant),
-}
 
 /// Reads what leaves on and on, and who has committed what: two topics of one partition each.
 pub struct Reader {

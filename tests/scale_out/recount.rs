@@ -5,7 +5,7 @@
 //! stands before its last line in the one partition of the topic.
 
 use crate::people::{Stream, Visit};
-use crate::reader::Seen;
+use crate::seen::{Batches, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ fn since(people: Option<&People>, oldest: Option<Instant>) -> usize {
 }
 
 /// Two values can be given to two people.
-fn is_diverse<'a>(pairs: impl Iterator<Item = (&'a str, u64)> + Clone) -> bool {
+fn is_diverse<'a>(pairs: &(impl Iterator<Item = (&'a str, u64)> + Clone)) -> bool {
     let mut others = pairs.clone();
     others.any(|(value, person)| pairs.clone().any(|(v, p)| v != value && p != person))
 }
@@ -107,9 +107,6 @@ pub struct Recount {
 
 /// A stamp, and which of the batches under it.
 type Batch = (i64, usize);
-
-/// Who has committed how many batches, by stamp.
-pub type Batches = BTreeMap<i64, Vec<String>>;
 
 /// The batch of each line. Where the clock of an instance has been set back, batches that follow each other have one stamp: each begins where
 /// the order of the lines does. Those of two instances that have one stamp by chance count as one.
@@ -238,7 +235,7 @@ impl Recount {
             }
             let pairs = self.standing.pairs.get(class).into_iter().flatten();
             let pairs = pairs.filter(|(_, at)| oldest.is_none_or(|oldest| **at >= oldest));
-            if !is_diverse(shown) || !is_diverse(pairs.map(|((value, person), _)| (value.as_str(), *person))) {
+            if !is_diverse(&shown) || !is_diverse(&pairs.map(|((value, person), _)| (value.as_str(), *person))) {
                 return Err(format!("class {class} is not diverse"));
             }
         }
