@@ -6,6 +6,7 @@
 mod support;
 
 mod forged;
+mod gone;
 mod measured;
 mod moved;
 mod pooled;

@@ -10,6 +10,7 @@ mod erased;
 mod lost;
 mod measured;
 mod moved;
+mod overtaken;
 mod refusals;
 mod returned;
 mod scene;

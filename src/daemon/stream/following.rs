@@ -9,7 +9,7 @@ use crate::daemon::state::restore::restore;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Standing, Store};
 use crate::faults::crash_point;
-use crate::io::kafka::connection::Cluster;
+use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::following::Following;
 use crate::io::kafka::marker::Marker;
 use crate::io::kafka::transaction::TransactionalSink;
@@ -56,11 +56,13 @@ pub(super) fn topic(config: &Config, cluster: &Cluster, is_asked: bool) -> Resul
     Ok(Some(StateTopic::find(cluster, &config.state.topic, spelling, is_asked)?))
 }
 
-/// Makes the directory what the topic has, where it is not. `committed` is the last marker of the instance, final by now.
+/// Makes the directory what the topic has, where it is not. `committed` is the last marker of the instance, final by now unless a process that
+/// was between two epochs has taken the id back: `look` tells the one that is the last then.
 pub(super) fn prepare(
     config: &Config,
     topic: &StateTopic,
     committed: Marker,
+    look: &dyn Fn() -> Result<Marker, KafkaFailure>,
     telemetry: &Telemetry,
 ) -> Result<(), RunError> {
     let since = Instant::now();
@@ -100,7 +102,11 @@ pub(super) fn prepare(
     tracing::warn!(path = %path.display(), why, "the state directory is made from its topic");
     // Before it is read: nobody else writes what is ours.
     let place = Some(topic.kept_in().map_err(StateTopicError::from)?);
-    let kept = topic.read(committed.generation, committed.kept)?;
+    let kept = match topic.read(committed.generation, committed.kept) {
+        // What is there is of a later batch: nothing is wrong with it.
+        Err(error) if error.is_usage() && look()? != committed => return Err(topic.overtaken().into()),
+        read => read?,
+    };
     let values = kept.values.len() as u64;
     restore(path, secret, kept.values, place.filter(|_| kept.is_alone), committed.attempt)?;
     StateRestored { values, bytes: kept.bytes, seconds: since.elapsed().as_secs_f64() }.emit(telemetry);

@@ -151,7 +151,7 @@ pub fn run_kafka(
             last = following::adopt(&config, &standing, (before, last), sink)?;
         }
         committed = Some(last);
-        following::prepare(&config, topic, last, telemetry)?;
+        following::prepare(&config, topic, last, &|| start.last_marker(instance, commit_partitions), telemetry)?;
     }
     let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match committed
         .map_or_else(|| open(&mut opened, id), Ok)
@@ -294,9 +294,14 @@ impl Start<'_> {
         let (group, stop) = (self.group(), Arc::clone(self.stop));
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
         let sink = TransactionalSink::open(cluster, &transactional_id, outputs, group, stop, PATIENCE)?;
-        let topic = &config.sink.commits_topic;
-        let last = marker::last_committed(cluster, topic, &transactional_id, commit_partitions, PATIENCE)?;
+        let last = self.last_marker(id, commit_partitions)?;
         Ok((sink, last))
+    }
+
+    /// The last batch of the state `id` that is known to be committed.
+    fn last_marker(&self, id: &str, commit_partitions: i32) -> Result<Marker, KafkaFailure> {
+        let (topic, id) = (&self.config.sink.commits_topic, transactional_id(&self.config.source.group, id));
+        marker::last_committed(&self.sink, topic, &id, commit_partitions, PATIENCE)
     }
 
     /// In whose name offsets are committed: that of the consumer as a member of its group.

@@ -51,6 +51,10 @@ pub enum StateTopicError {
         "partition {partition} of topic {topic:?} does not have the state of instance {instance:?} as it was committed with its last batch: records of it were removed, or older ones put back (restore the topic; or give back a directory that is in step, which another state.topic takes whole; or name another state.instance: what this one has released supports nothing then)"
     )]
     Incomplete { topic: String, partition: i32, instance: String },
+    #[error(
+        "another process of instance {instance:?} has gone on while this one read its state from topic {topic:?} (let only one process have that state.instance; this one may be started again)"
+    )]
+    Overtaken { topic: String, instance: String },
 }
 
 impl StateTopicError {
@@ -59,6 +63,7 @@ impl StateTopicError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Kafka(failure) => failure.is_usage(),
+            Self::Overtaken { .. } => false,
             Self::Secret { .. }
             | Self::Foreign { .. }
             | Self::Missing { .. }
@@ -206,6 +211,12 @@ impl StateTopic {
     fn damaged(&self, what: &'static str) -> StateTopicError {
         let (topic, instance) = (self.topic.clone(), self.spelling.instance().to_owned());
         StateTopicError::Damaged { topic, instance, what }
+    }
+
+    /// The error of a process that has lost the name of its instance to another one.
+    #[must_use]
+    pub fn overtaken(&self) -> StateTopicError {
+        StateTopicError::Overtaken { topic: self.topic.clone(), instance: self.spelling.instance().to_owned() }
     }
 
     /// The error of a topic that has nothing of the instance.

@@ -1,0 +1,135 @@
+//! What readers of committed records see, and when.
+
+use crate::seen::{Batches, Seen};
+use crate::support::kafka::Broker;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::BorrowedMessage;
+use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Reads what leaves on and on, and who has committed what: two topics of one partition each.
+pub struct Reader {
+    out: String,
+    commits: String,
+    committed: BaseConsumer,
+    everything: BaseConsumer,
+    looked: Instant,
+    /// Where the next marker will be.
+    next: i64,
+    pub lines: Vec<Seen>,
+    /// By stamp: who has committed batches with it, one entry a batch. Their markers say it.
+    pub batches: Batches,
+}
+
+fn consumer(broker: &Broker, isolation: &str) -> BaseConsumer {
+    let consumer = ClientConfig::new()
+        .set("bootstrap.servers", broker.bootstrap())
+        .set("group.id", "scale-out-reader")
+        .set("isolation.level", isolation)
+        .set("enable.partition.eof", "true")
+        .set("enable.auto.commit", "false")
+        .set("fetch.wait.max.ms", "10")
+        .create();
+    consumer.expect("a consumer")
+}
+
+/// Where a topic ends, as this consumer sees it.
+fn end_of(consumer: &BaseConsumer, topic: &str) -> i64 {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match consumer.fetch_watermarks(topic, 0, PATIENCE) {
+            Ok((_, end)) => return end,
+            // A broker that has just come back.
+            Err(why) => assert!(Instant::now() < deadline, "{topic}: {why}"),
+        }
+    }
+}
+
+/// Tells `each` the records from an offset on, up to where the topic ends now: where records keep coming it has no other end.
+fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&BorrowedMessage<'_>)) {
+    let end = end_of(consumer, topic);
+    let mut wanted = TopicPartitionList::new();
+    wanted.add_partition_offset(topic, 0, Offset::Offset(from)).expect("a partition");
+    consumer.assign(&wanted).expect("assigned");
+    let deadline = Instant::now() + PATIENCE;
+    let mut next = from;
+    while next < end {
+        match consumer.poll(PATIENCE) {
+            Some(Ok(message)) => {
+                next = message.offset() + 1;
+                if next <= end {
+                    each(&message);
+                }
+            }
+            Some(Err(KafkaError::PartitionEOF(_))) => break,
+            // A broker that has just come back.
+            other => assert!(Instant::now() < deadline, "{topic}: {:?}", other.map(|read| read.map(|_| ()))),
+        }
+    }
+    consumer.unassign().expect("nothing piles up until the next look");
+}
+
+impl Reader {
+    pub fn new(broker: &Broker, out: &str, commits: &str) -> Self {
+        Self {
+            out: out.to_owned(),
+            commits: commits.to_owned(),
+            committed: consumer(broker, "read_committed"),
+            everything: consumer(broker, "read_uncommitted"),
+            looked: Instant::now(),
+            next: 0,
+            lines: Vec::new(),
+            batches: Batches::new(),
+        }
+    }
+
+    /// Where the next line will be.
+    pub fn end(&self) -> i64 {
+        self.lines.last().map_or(0, |line| line.offset + 1)
+    }
+
+    /// Up to where all is decided, of lines and of markers.
+    pub fn decided(&self) -> [i64; 2] {
+        [&self.out, &self.commits].map(|topic| end_of(&self.committed, topic))
+    }
+
+    /// Up to where something is written.
+    pub fn written(&self) -> [i64; 2] {
+        [&self.out, &self.commits].map(|topic| end_of(&self.everything, topic))
+    }
+
+    /// Where a partition of another topic ends.
+    pub fn end_of(&self, topic: &str) -> i64 {
+        end_of(&self.everything, topic)
+    }
+
+    /// Reads what has come.
+    pub fn look(&mut self) {
+        let now = Instant::now();
+        let (from, lines, looked) = (self.end(), &mut self.lines, self.looked);
+        read(&self.committed, &self.out, from, |message| {
+            assert!(message.key().is_none() && message.headers().is_none(), "a line has a payload and nothing else");
+            lines.push(Seen {
+                offset: message.offset(),
+                stamp: message.timestamp().to_millis().expect("a stamp"),
+                text: String::from_utf8(message.payload().expect("a line").to_vec()).expect("text"),
+                between: (looked, Instant::now()),
+            });
+        });
+        let (from, next, batches) = (self.next, &mut self.next, &mut self.batches);
+        read(&self.committed, &self.commits, from, |marker| {
+            let by = String::from_utf8(marker.key().expect("a name").to_vec()).expect("text");
+            batches.entry(marker.timestamp().to_millis().expect("a stamp")).or_default().push(by);
+            *next = marker.offset() + 1;
+        });
+        self.looked = now;
+    }
+
+    /// Whether an instance has committed anything.
+    pub fn knows(&self, id: &str) -> bool {
+        self.batches.values().flatten().any(|by| by == id)
+    }
+}
