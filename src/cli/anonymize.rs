@@ -69,8 +69,8 @@ pub struct AnonymizeArgs {
     /// all of them are; the release is written all the same
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "1", conflicts_with = "frontier")]
     fail_above: f64,
-    /// Refuse a data set that needs more memory than this (12 bytes a cell, 64 a record and its different values); with --temp,
-    /// keep to it all the way
+    /// Refuse a data set whose codes alone need more memory than this (12 bytes a cell, 64 a record and its different values; the search
+    /// and the lines come on top); with --temp, keep to it all the way
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = size)]
     memory: u64,
     /// Keep the data set in files in this directory: the same release, byte for byte, of one that is larger than memory. The files have no

@@ -190,7 +190,8 @@ impl Reading {
         let field = |a: &Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field::of(a) };
         let fields: Vec<Field> = attributes.iter().map(field).collect();
         let start = SourcePosition::default();
-        let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;
+        let source =
+            FileSource::open_anywhere(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;
         let source = source.followed_by(request.more)?;
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),

@@ -54,7 +54,7 @@ pub fn anonymize(
     let lattice = table.lattice().approximate_size();
     drop(table);
     let policy = recoded.passes.first().map(|pass| pass.policy.clone()).ok_or(AnonymizeError::SaysNothing)?;
-    let most = source.part.unwrap_or(usize::MAX).min(parts::most(&data, &kept)).max(1);
+    let most = source.part.unwrap_or(usize::MAX).min(parts::most(&data, &kept, k)).max(1);
     let (parts, seen) = parts::divided(&data, &kept, &hidden, (k, most), step)?;
     let rare_sensitive_cells = hidden.masks.iter().map(|(_, mask)| u64::from(mask.count_ones())).sum();
     drop((kept, hidden));

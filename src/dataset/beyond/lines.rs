@@ -4,6 +4,7 @@ use super::file::unwritten;
 use crate::dataset::error::AnonymizeError;
 use crate::release::parts::Whole;
 use crate::release::verified::Verified;
+use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::{File, Permissions};
@@ -20,8 +21,8 @@ pub struct Lines {
     file: BufWriter<File>,
     directory: PathBuf,
     end: u64,
-    /// Where the lines of each part begin and end.
-    parts: Vec<(u64, u64)>,
+    /// Where the lines of each part begin and end, and their digest: what is read back must be what was verified.
+    parts: Vec<(u64, u64, [u8; 32])>,
     /// Lines, and bytes that they take with their line breaks.
     pub count: u64,
 }
@@ -40,7 +41,7 @@ impl Lines {
 
     /// Takes the lines of one part.
     pub fn take(&mut self, verified: &Verified) -> Result<(), AnonymizeError> {
-        let begin = self.end;
+        let (begin, mut hash) = (self.end, Sha256::new());
         let mut lines = verified.lines(0).map(|line| line.bytes).peekable();
         while let Some(line) = lines.next() {
             let mut times = 1u32;
@@ -49,31 +50,34 @@ impl Lines {
             }
             self.count += u64::from(times);
             let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
-            let mut write = || {
-                self.file.write_all(&length.to_le_bytes())?;
-                self.file.write_all(&times.to_le_bytes())?;
-                self.file.write_all(line)
-            };
-            write().map_err(|error| unwritten(&self.directory, error))?;
+            for bytes in [&length.to_le_bytes()[..], &times.to_le_bytes(), line] {
+                hash.update(bytes);
+                self.file.write_all(bytes).map_err(|error| unwritten(&self.directory, error))?;
+            }
             self.end += 8 + line.len() as u64;
         }
-        self.parts.push((begin, self.end));
+        self.parts.push((begin, self.end, hash.finalize().into()));
         Ok(())
     }
 
     /// Hands all lines over, sorted by their bytes, each with its line break: only where the whole release has been verified. At most `memory`
-    /// bytes are held, or 4 KiB a part.
+    /// bytes are held, or 4 KiB a part. An error may come when lines have been handed over: where the directory gives other bytes back than it
+    /// was given, or lacks lines.
     pub fn each(
         self,
-        _: &Whole,
+        whole: &Whole,
         memory: u64,
         mut visit: impl FnMut(&[u8], u32) -> Result<(), AnonymizeError>,
     ) -> Result<(), AnonymizeError> {
-        let Self { file, directory, parts, .. } = self;
+        let Self { file, directory, parts, count, .. } = self;
         let fault = |error| unwritten(&directory, error);
+        if whole.risk().lines != count {
+            return Err(fault(changed()));
+        }
         let file = file.into_inner().map_err(|error| fault(error.into_error()))?;
         let held = usize::try_from(memory / parts.len().max(1) as u64).unwrap_or(MOST).clamp(LEAST, MOST);
-        let mut readers: Vec<Reader> = parts.into_iter().map(|(at, end)| Reader::new(at, end, held)).collect();
+        let mut readers: Vec<Reader> =
+            parts.into_iter().map(|(at, end, digest)| Reader::new((at, end), digest, held)).collect();
         let mut heads = BinaryHeap::new();
         for (part, reader) in readers.iter_mut().enumerate() {
             if let Some((line, times)) = reader.next(&file).map_err(fault)? {
@@ -91,8 +95,15 @@ impl Lines {
     }
 }
 
+/// The directory has given back what was not written there.
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the lines that are read back are not those that were verified")
+}
+
 /// The lines of one part, as they are read back.
 struct Reader {
+    hash: Sha256,
+    digest: [u8; 32],
     at: u64,
     end: u64,
     held: usize,
@@ -102,8 +113,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(at: u64, end: u64, held: usize) -> Self {
-        Self { at, end, held, buffer: Vec::new(), given: 0 }
+    fn new((at, end): (u64, u64), digest: [u8; 32], held: usize) -> Self {
+        Self { hash: Sha256::new(), digest, at, end, held, buffer: Vec::new(), given: 0 }
     }
 
     /// Makes so many bytes be there.
@@ -124,15 +135,52 @@ impl Reader {
 
     fn next(&mut self, file: &File) -> io::Result<Option<(Vec<u8>, u32)>> {
         if self.at == self.end && self.given == self.buffer.len() {
-            return Ok(None);
+            let is_whole = <[u8; 32]>::from(self.hash.finalize_reset()) == self.digest;
+            return if is_whole { Ok(None) } else { Err(changed()) };
         }
         self.fill(file, 8)?;
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.buffer[at + byte]));
         let (length, times) = (number(self.given) as usize, number(self.given + 4));
+        self.hash.update(&self.buffer[self.given..self.given + 8]);
         self.given += 8;
         self.fill(file, length)?;
         let line = self.buffer[self.given..self.given + length].to_vec();
+        self.hash.update(&line);
         self.given += length;
         Ok(Some((line, times)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One part of the lines `a` twice and `bb` once, of which the file has `stored`.
+    fn read(stored: &[u8], digest: [u8; 32]) -> io::Result<Vec<(Vec<u8>, u32)>> {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(stored)?;
+        let mut reader = Reader::new((0, stored.len() as u64), digest, LEAST);
+        let mut lines = Vec::new();
+        while let Some(line) = reader.next(&file)? {
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+
+    #[test]
+    fn what_is_read_back_is_what_was_verified_or_an_error() {
+        let mut stored = Vec::new();
+        for (line, times) in [(&b"a"[..], 2u32), (b"bb", 1)] {
+            stored.extend((line.len() as u32).to_le_bytes());
+            stored.extend(times.to_le_bytes());
+            stored.extend(line);
+        }
+        let digest: [u8; 32] = Sha256::digest(&stored).into();
+        assert_eq!(read(&stored, digest).expect("as it was"), [(b"a".to_vec(), 2), (b"bb".to_vec(), 1)]);
+        for at in 0..stored.len() {
+            let mut other = stored.clone();
+            other[at] ^= 1;
+            assert!(read(&other, digest).is_err(), "byte {at}");
+        }
     }
 }

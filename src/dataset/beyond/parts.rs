@@ -53,19 +53,28 @@ pub struct Seen {
     pub people: Option<(u64, u64)>,
 }
 
-/// How many records a part may have at the most.
-pub fn most(data: &Data, kept: &Kept) -> usize {
+/// How many records a part may have at the most, where a class needs `k` people.
+pub fn most(data: &Data, kept: &Kept, k: usize) -> usize {
     let a_record = A_RECORD + A_CELL * data.input.leaving.len() as u64;
     // Verification counts every value of a class.
     let values: u64 = data.sensitive.iter().map(|values| values.codes.len() as u64).sum();
     let records: u64 = kept.sizes.iter().sum();
     let a_class = 8 * values * kept.sizes.len() as u64 / records.max(1);
-    usize::try_from(beside(data, kept) / (a_record + a_class)).unwrap_or(usize::MAX)
+    usize::try_from(data.room.left().saturating_sub(held(data, kept, k)) / (a_record + a_class)).unwrap_or(usize::MAX)
 }
 
-/// Bytes for a part beside all classes.
-fn beside(data: &Data, kept: &Kept) -> u64 {
-    data.room.left().saturating_sub(kept.bytes() + 24 * kept.sizes.len() as u64)
+/// Bytes that are held beside a part: all classes, the people of every sensitive value, here and in verification, and a bit a record.
+fn held(data: &Data, kept: &Kept, k: usize) -> u64 {
+    let values: u64 = data.input.sensitive.iter().map(|&a| data.input.books[a].codes() as u64).sum();
+    kept.bytes() + 24 * kept.sizes.len() as u64 + values * (160 + 48 * k as u64) + data.codes.rows as u64 / 8
+}
+
+/// Bytes that the largest class needs while it is verified: lines that are alike are there once.
+fn of_largest(data: &Data, largest: u64) -> u64 {
+    let beside = data.input.leaving.iter().filter(|a| !data.input.quasi.contains(a));
+    let kinds = beside.fold(1u64, |kinds, &a| kinds.saturating_mul(data.input.books[a].codes() as u64));
+    let lines = largest.min(kinds);
+    lines * A_RECORD + (largest - lines) * (A_RECORD / 8) + largest * A_CELL * data.input.leaving.len() as u64
 }
 
 /// Divides the records of the classes that leave into parts of at most `most` records, but that no class is divided.
@@ -77,8 +86,9 @@ pub fn divided(
     step: &dyn Fn(Step),
 ) -> Result<(Parts, Seen), AnonymizeError> {
     let largest = kept.sizes.iter().copied().max().unwrap_or(0);
-    let a_record = A_RECORD / 8 + A_CELL * data.input.leaving.len() as u64;
-    data.room.holds(|| format!("the {largest} records of the largest class"), largest * a_record, SMALLER)?;
+    let beside = held(data, kept, k);
+    let needed = of_largest(data, largest) + beside;
+    data.room.holds(|| format!("the {largest} records of the largest class"), needed, SMALLER)?;
     let mut part_of = Vec::with_capacity(kept.sizes.len());
     let (mut part, mut records) = (0u32, 0);
     for &size in &kept.sizes {
@@ -95,7 +105,8 @@ pub fn divided(
     let mut writer = SpillWriter::new(&data.codes.directory, parts * width).map_err(fault)?;
     let mut pending: Vec<Part> = (0..parts).map(|_| Part::new(leaving.len())).collect();
     // Many parts are written in pieces that are not too small.
-    let at_once = usize::try_from(beside(data, kept) / 4).unwrap_or(usize::MAX) / (4 * (width + 2));
+    let at_once =
+        usize::try_from(data.room.left().saturating_sub(beside) / 4).unwrap_or(usize::MAX) / (4 * (width + 2));
     let (mut held, at_once) = (0, at_once.max(RECORDS_AT_ONCE));
     // Quasi and sensitive attributes first, as a class is looked up by.
     let mut attributes: Vec<usize> = data.input.quasi.clone();
@@ -173,10 +184,8 @@ impl Part {
         for (at, column) in [&self.numbers, &high, &low, &self.masks].into_iter().chain(&self.codes).enumerate() {
             writer.append_numbers(first + at, column)?;
         }
-        self.numbers.clear();
-        self.digests.clear();
-        self.masks.clear();
-        self.codes.iter_mut().for_each(Vec::clear);
+        // With its room: in sorted data one part after the other fills, and each would keep the room of all of it.
+        *self = Self::new(self.codes.len());
         Ok(())
     }
 }

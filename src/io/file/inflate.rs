@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::gzip::Members;
 use super::waiting::{StopFlag, comes, wait};
+use crate::io::store::StoreError;
 
 /// Compressed bytes held at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -179,13 +180,18 @@ impl Read for Inflated {
                 (.., by) => {
                     self.inner = Inner::Broken;
                     return Err(match by {
-                        Some(by) => told(&error, by),
-                        None => error,
+                        // What a store says is about the way to it, not about what has come.
+                        Some(by) if !is_of_store(&error) => told(&error, by),
+                        _ => error,
                     });
                 }
             }
         }
     }
+}
+
+fn is_of_store(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<StoreError>())
 }
 
 /// An error of the system as it is; one of the decompression in words that say what to do.

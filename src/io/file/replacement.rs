@@ -122,21 +122,16 @@ impl Replacement {
         write: impl FnOnce(&mut Filling) -> Result<(), E>,
     ) -> Result<(), E> {
         let segments = self.format == Format::Parquet;
-        let fill = |sink, place| {
-            let mut filling = Filling { sink, place, lines: 0, pending: Vec::new(), segments };
-            write(&mut filling)?;
-            Ok::<FileSink, E>(filling.finish()?)
-        };
+        let filling = |sink, place| Filling { sink, place, lines: 0, bytes: 0, pending: Vec::new(), segments };
         let Some(paths) = &self.paths else {
-            return fill(FileSink::open(&self.path, &[columns], self.format, &[])?, None).map(drop);
+            let mut filling = filling(FileSink::open(&self.path, &[columns], self.format, &[])?, None);
+            write(&mut filling)?;
+            return Ok(filling.finish()?);
         };
         // It is locked until it has its name: without the lock it is somebody else's, and stays.
         let sink = FileSink::open(&paths.unfinished, &[columns], self.format, &[]).map_err(|e| e.at(&self.path))?;
-        let written = fill(sink, Some(self.path.clone())).and_then(|sink| {
-            let named = self.name(paths);
-            drop(sink);
-            Ok(named?)
-        });
+        let mut filling = filling(sink, Some(self.path.clone()));
+        let written = write(&mut filling).and_then(|()| Ok(filling.finish().and_then(|()| self.name(paths))?));
         match &paths.aside {
             None if written.is_err() => whole::forget(&paths.unfinished),
             None => {}
@@ -145,6 +140,8 @@ impl Replacement {
                 let (Ok(()) | Err(_)) = remove_segments(&paths.from).and(fs::remove_dir(&paths.unfinished));
             }
         }
+        // What is left behind is forgotten by whoever has the lock.
+        drop(filling);
         written
     }
 
@@ -176,8 +173,9 @@ pub struct Filling {
     sink: FileSink,
     /// The place as it was given, where the file beside it is filled.
     place: Option<PathBuf>,
-    /// Lines since a segment was begun.
+    /// Lines since a segment was begun, and their bytes.
     lines: u64,
+    bytes: usize,
     pending: Vec<u8>,
     segments: bool,
 }
@@ -185,8 +183,9 @@ pub struct Filling {
 /// Bytes of lines that are written at once.
 const AT_ONCE: usize = 1 << 20;
 
-/// Lines of a segment: it is held until it is written.
+/// Lines of a segment, or bytes of lines: it is held until it is written.
 const SEGMENT: u64 = 1 << 20;
+const SEGMENT_BYTES: usize = 64 << 20;
 
 impl Filling {
     /// Writes a line, with its line break, so many times.
@@ -197,13 +196,14 @@ impl Filling {
         for _ in 0..times {
             self.pending.extend_from_slice(line);
             self.lines += 1;
-            let is_full = self.segments && self.lines == SEGMENT;
+            self.bytes += line.len();
+            let is_full = self.segments && (self.lines == SEGMENT || self.bytes >= SEGMENT_BYTES);
             if is_full || self.pending.len() >= AT_ONCE {
                 self.append()?;
             }
             if is_full {
                 self.sync()?;
-                self.lines = 0;
+                (self.lines, self.bytes) = (0, 0);
             }
         }
         Ok(())
@@ -226,10 +226,9 @@ impl Filling {
         }
     }
 
-    fn finish(mut self) -> Result<FileSink, SinkError> {
+    fn finish(&mut self) -> Result<(), SinkError> {
         self.append()?;
-        self.sync()?;
-        Ok(self.sink)
+        self.sync()
     }
 }
 

@@ -66,6 +66,15 @@ pub struct FileSource {
     at_most: usize,
 }
 
+/// Refuses an object of a store: what has been read of it could not be told from another one, once it is gone.
+fn on_disk(path: &Path) -> Result<(), SourceError> {
+    if !store::is_url(path) {
+        return Ok(());
+    }
+    let url = StoreUrl::parse(path)?;
+    Err(store::Fault::AuditOnly.of(&url.text).into())
+}
+
 impl FileSource {
     /// Opens `path` (`-`: standard input, NDJSON and CSV; a directory or a pattern: all its files, in the order of their names) after
     /// `start`.
@@ -75,9 +84,25 @@ impl FileSource {
     /// begin; their bytes are those of the text in them.
     ///
     /// # Errors
-    /// When the input cannot be opened, when its header or columns do not fit the fields, and when it is not the one
-    /// that was read up to `start`: shorter, replaced, or with no record ending there.
+    /// When the input cannot be opened or is an object of a store, when its header or columns do not fit the fields, and when it is not the
+    /// one that was read up to `start`: shorter, replaced, or with no record ending there.
     pub fn open(
+        path: &Path,
+        format: Format,
+        fields: &[Field],
+        limits: Limits,
+        unknown: Unknown,
+        start: SourcePosition,
+    ) -> Result<Self, SourceError> {
+        on_disk(path)?;
+        Self::open_anywhere(path, format, fields, limits, unknown, start)
+    }
+
+    /// As [`open`](Self::open), and objects of stores as well, where the build reads any.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_anywhere(
         path: &Path,
         format: Format,
         fields: &[Field],
@@ -101,11 +126,7 @@ impl FileSource {
         begun: &[FileBegun],
         pending: &[FileBegun],
     ) -> Result<Self, SourceError> {
-        if store::is_url(path) {
-            // What has been read of it could not be told from another object, once it is gone.
-            let url = StoreUrl::parse(path)?;
-            return Err(store::Fault::AuditOnly.of(&url.text).into());
-        }
+        on_disk(path)?;
         Self::after(path, reading, start, begun, pending)
     }
 

@@ -8,7 +8,7 @@ use super::client::Store;
 use super::error::{Fault, StoreError};
 use super::fault::fault_of;
 use super::seen::{Found, Seen};
-use super::url::StoreUrl;
+use super::url::{Kind, StoreUrl};
 
 /// More are refused: their names are held.
 const MOST_OBJECTS: usize = 100_000;
@@ -70,8 +70,11 @@ fn name_of(key: &str) -> &str {
 
 /// What stands directly in `folder` (empty, or with a `/` at its end) under a name that begins with `start`. Hidden names are left out.
 async fn level(store: &dyn Store, url: &StoreUrl, folder: &str, start: &str) -> Result<Level, StoreError> {
-    let prefix = format!("{folder}{start}");
+    // Azure's client leaves out what is as long as the prefix that was asked for: there, one letter less is asked for, and more comes.
+    let shorter = start.chars().count().saturating_sub(usize::from(url.kind == Kind::Azure));
+    let prefix = format!("{folder}{}", start.chars().take(shorter).collect::<String>());
     let (mut found, mut page_token) = (Level::default(), None);
+    let (mut before, mut entries) = (None, 0);
     loop {
         let options =
             PaginatedListOptions { delimiter: Some("/".into()), page_token: page_token.take(), ..Default::default() };
@@ -80,6 +83,13 @@ async fn level(store: &dyn Store, url: &StoreUrl, folder: &str, start: &str) -> 
         let page = page.map_err(|error| fault_of(&error).of(&url.text))?;
         for meta in &page.result.objects {
             let (key, name) = (meta.location.as_ref(), name_of(meta.location.as_ref()));
+            // A store that does not keep to what it was asked would bring in what nobody has named.
+            if key.strip_prefix(folder).is_none_or(|name| name.contains('/')) && format!("{key}/") != folder {
+                return Err(Fault::Answer.of(&url.text));
+            }
+            if !name.starts_with(start) {
+                continue;
+            }
             // Some tools mark a folder by an empty object of its name.
             let is_mark = meta.size == 0 && (format!("{key}/") == folder || !name.contains('.'));
             if !is_mark && !name.starts_with('.') {
@@ -87,10 +97,16 @@ async fn level(store: &dyn Store, url: &StoreUrl, folder: &str, start: &str) -> 
             }
         }
         let names = page.result.common_prefixes.iter().map(|folder| name_of(folder.as_ref()).to_owned());
-        found.folders.extend(names.filter(|name| !name.starts_with('.')));
+        found.folders.extend(names.filter(|name| !name.starts_with('.') && name.starts_with(start)));
+        entries += page.result.objects.len() + page.result.common_prefixes.len();
         if found.objects.len() + found.folders.len() > MOST_OBJECTS {
             return Err(Fault::TooMany.of(&url.text));
         }
+        // A listing that never ends, or begins again, is none.
+        if entries > 10 * MOST_OBJECTS || page.page_token.is_some() && page.page_token == before {
+            return Err(Fault::TooMany.of(&url.text));
+        }
+        before.clone_from(&page.page_token);
         page_token = page.page_token;
         if page_token.is_none() {
             return Ok(found);
