@@ -63,7 +63,7 @@ impl World {
     fn told(&self, parts: &[&[Row]], k: usize) -> Told {
         let mut by_code = vec![Vec::new(); self.books[ILLNESS].codes()];
         let mut shown = Vec::new();
-        for &&(_, person, _, illness, hides) in parts.iter().flat_map(|part| part.iter()).collect::<Vec<_>>().iter() {
+        for &&(_, person, _, illness, hides) in &parts.iter().flat_map(|part| part.iter()).collect::<Vec<_>>() {
             let people: &mut Vec<u64> = &mut by_code[self.code(ILLNESS, illness) as usize];
             if person != NO_SUBJECT && people.len() < k && !people.contains(&person) {
                 people.push(person);

@@ -37,7 +37,7 @@ pub fn anonymize(
     let data = data::read(config, file, (source, directory), attended.note, step)?;
     let k = config.privacy.crowd();
     let terms = search::terms(config, file, &data.input, &data.sensitive_domains())?;
-    let table = data.table(&terms.models, step)?;
+    let table = data.table(step)?;
     let threads = rayon::current_num_threads();
     let (table, threads) = data.room.search(table, data.codes.people.unwrap_or(0), threads)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

@@ -7,7 +7,7 @@ use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::coding::{self, Coded};
 use crate::anonymity::lattice::packing::{Full, Packing};
 use crate::anonymity::lattice::table::{Records, Table, TableError};
-use crate::anonymity::privacy::{Model, SensitiveDomain};
+use crate::anonymity::privacy::SensitiveDomain;
 use crate::config::Config;
 use crate::dataset::error::AnonymizeError;
 use crate::dataset::read::{self, Begun, Input};
@@ -167,13 +167,10 @@ impl Data {
         Ok(support.rare())
     }
 
-    /// The distinct records, where `models` are asked of them.
-    pub fn table(&self, models: &[Model], step: &dyn Fn(Step)) -> Result<Table, AnonymizeError> {
-        // Sensitive values divide records only where a model looks at them.
-        let judged = models.iter().any(|model| model.attribute().is_some());
-        let sensitive: &[Values] = if judged { &self.sensitive } else { &[] };
+    /// The distinct records. Sensitive values divide them, also where no model looks at them: a class must be able to hide what is rare.
+    pub fn table(&self, step: &dyn Fn(Step)) -> Result<Table, AnonymizeError> {
         let mut attributes = self.input.quasi.clone();
-        attributes.extend(self.input.sensitive.iter().take(sensitive.len()));
+        attributes.extend(&self.input.sensitive);
         // What the search holds beside it is more than as much again.
         let bytes = usize::try_from(self.room.left() / 2).unwrap_or(usize::MAX);
         let mut packing = Packing::new(self.domains(), bytes);
@@ -186,7 +183,7 @@ impl Data {
             let (of_quasi, of_sensitive) = block.codes.split_at(self.quasi.len());
             let records = Records {
                 quasi: of_quasi.iter().zip(&self.quasi).map(column).collect(),
-                sensitive: of_sensitive.iter().zip(sensitive).map(|of| (column(of), of.1.codes.len())).collect(),
+                sensitive: of_sensitive.iter().zip(&self.sensitive).map(|of| (column(of), of.1.codes.len())).collect(),
                 subjects: named.then(|| block.released.iter().map(|&at| block.people[at as usize]).collect()),
                 ..Records::default()
             };

@@ -191,7 +191,8 @@ impl Read for Inflated {
 }
 
 fn is_of_store(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<StoreError>())
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>());
+    inner.is_some()
 }
 
 /// An error of the system as it is; one of the decompression in words that say what to do.
