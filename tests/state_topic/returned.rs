@@ -3,6 +3,7 @@
 use crate::scene::{BATCH, MADE, Scene, copy};
 use crate::support::daemon::{finished, records};
 use crate::support::kafka::Broker;
+use std::time::Duration;
 
 #[test]
 fn an_old_directory_that_comes_back_is_made_anew() {
@@ -82,4 +83,28 @@ fn a_state_of_one_directory_is_taken_over_by_the_topic() {
     scene.lose();
     let mut daemon = scene.consume(2 * total);
     finished(&scene.stage, &mut daemon, 2 * total);
+}
+
+/// Whatever it waits for while it begins, it does not wait when it is told to end (`stop` asks for the exit code 0, which one that has
+/// reached `process.shutdown_time` does not have).
+#[test]
+fn one_that_is_told_to_end_while_it_begins_ends() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, total) = (73, 4 * BATCH);
+    let scene = Scene::new(broker, seed, total);
+    let mut daemon = scene.consume(total);
+    finished(&scene.stage, &mut daemon, total);
+    let rounds = if std::env::var_os("THRONG_LONG").is_some() { 60 } else { 6 };
+    for round in 0..rounds {
+        if round % 2 == 0 {
+            scene.lose();
+        }
+        let mut daemon = scene.start(None);
+        // It hears signals from here on.
+        scene.says(&mut daemon, "is a file that others may read");
+        std::thread::sleep(Duration::from_millis(100 + 3_000 * round / rounds));
+        daemon.stop();
+    }
+    let mut daemon = scene.consume(total);
+    finished(&scene.stage, &mut daemon, total);
 }

@@ -20,6 +20,7 @@ use crate::io::erasures::TopicOfErasures;
 use crate::io::input::Origin;
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
+use crate::io::kafka::ending::Ending;
 use crate::io::kafka::feed::{FeedConsumer, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
@@ -262,14 +263,23 @@ impl Watcher for Unwatched {
 
 /// Ends the reader whatever ends the run, a panic included.
 struct EndReader<'a> {
-    closed: &'a AtomicBool,
+    ending: &'a Ending,
     reader: &'a AtomicBool,
 }
 
 impl Drop for EndReader<'_> {
     fn drop(&mut self) {
-        self.closed.store(true, Ordering::Release);
+        self.ending.stop_listening();
         self.reader.store(true, Ordering::Release);
+    }
+}
+
+/// Tells the client, whatever has happened, that it is alone when it closes.
+struct Parting(Arc<Ending>);
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        self.0.stop_reading();
     }
 }
 
@@ -329,7 +339,8 @@ impl Start<'_> {
         let (feed_in, feed) = crossbeam_channel::bounded(1);
         let (commands, commands_out) = crossbeam_channel::unbounded();
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
-        let closed = Arc::new(AtomicBool::new(false));
+        let ending = Arc::new(Ending::default());
+        let _parting = Parting(Arc::clone(&ending));
         let topics = config.topics_read();
         let consumer = subscribe(
             cluster,
@@ -337,7 +348,7 @@ impl Start<'_> {
             &topics,
             feed_in.clone(),
             Arc::clone(health),
-            Arc::clone(&closed),
+            Arc::clone(&ending),
         )?;
         self.consumer.get_or_init(|| Arc::clone(&consumer));
         let reader_stop = Arc::new(AtomicBool::new(false));
@@ -355,11 +366,11 @@ impl Start<'_> {
         };
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || reader.run());
-            let end_reader = EndReader { closed: &closed, reader: &reader_stop };
+            let end_reader = EndReader { ending: &ending, reader: &reader_stop };
             // Readiness does not wait for a batch that waits for the broker.
             scope.spawn(|| {
                 let mut heard = [None, None];
-                while !closed.load(Ordering::Acquire) {
+                while !ending.is_unheard() {
                     for (cluster, heard) in [cluster, sink_cluster].into_iter().zip(&mut heard) {
                         hear(cluster, heard, telemetry);
                     }

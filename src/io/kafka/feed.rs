@@ -4,6 +4,7 @@
 //! before the partitions are let go.
 
 use super::connection::{Cluster, KafkaFailure};
+use super::ending::Ending;
 use super::health::Health;
 use super::hearing::Hearing;
 use super::live::Live;
@@ -11,9 +12,10 @@ use crate::io::input::{InputBatch, Place, Ranges};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use rdkafka::Statistics;
 use rdkafka::client::ClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance, RebalanceProtocol};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::TopicPartitionList;
+use rdkafka::types::RDKafkaRespErr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -81,8 +83,7 @@ pub struct Callbacks {
     gone: Mutex<Vec<Place>>,
     /// Set when the assignment has changed.
     changed: AtomicBool,
-    /// After this nobody listens: callbacks must not wait.
-    closing: Arc<AtomicBool>,
+    ending: Arc<Ending>,
 }
 
 /// How long the daemon may take to let a partition go before the group would throw us out anyway.
@@ -121,7 +122,7 @@ impl Callbacks {
     /// looks for that as well.
     fn is_settled(&self, notice: Notice, acknowledged: &Receiver<()>) -> bool {
         let deadline = Instant::now() + ACKNOWLEDGE;
-        let over = || self.closing.load(Ordering::Acquire) || Instant::now() >= deadline;
+        let over = || self.ending.is_unheard() || Instant::now() >= deadline;
         let mut event = Feed::Notice(notice);
         loop {
             match self.feed.send_timeout(event, LOOK) {
@@ -143,7 +144,7 @@ impl Callbacks {
         if places.is_empty() {
             return;
         }
-        if !self.closing.load(Ordering::Acquire) {
+        if !self.ending.is_unheard() {
             let (acknowledge, acknowledged) = crossbeam_channel::bounded(1);
             let notice = if lost {
                 Notice::Lost { places: places.clone(), acknowledge }
@@ -191,6 +192,36 @@ impl ClientContext for Callbacks {
 }
 
 impl ConsumerContext for Callbacks {
+    /// As the client would do it, except at its end: there its group takes the first answer for the end of every assignment, and may be gone
+    /// before a second one. Whatever asks it then is never answered. One event can wait already when the client adds another to close.
+    fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
+        if self.ending.is_closing() {
+            self.health.set_assigned(0);
+            if self.ending.takes_answer() && consumer.unassign().is_err() {
+                self.health.note_error();
+            }
+            return;
+        }
+        let list: &TopicPartitionList = list;
+        let rebalance = match code {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => Rebalance::Assign(list),
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS => Rebalance::Revoke(list),
+            other => Rebalance::Error(KafkaError::Rebalance(other.into())),
+        };
+        self.pre_rebalance(consumer, &rebalance);
+        let by_step = matches!(consumer.rebalance_protocol(), RebalanceProtocol::Cooperative);
+        let outcome = match (&rebalance, by_step) {
+            (Rebalance::Assign(list), true) => consumer.incremental_assign(list),
+            (Rebalance::Assign(list), false) => consumer.assign(list),
+            (_, true) => consumer.incremental_unassign(list),
+            (_, false) => consumer.unassign(),
+        };
+        if outcome.is_err() {
+            self.health.note_error();
+        }
+        self.post_rebalance(consumer, &rebalance);
+    }
+
     fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         match rebalance {
             Rebalance::Revoke(list) => self.let_go(self.places(list), consumer.assignment_lost()),
@@ -200,8 +231,8 @@ impl ConsumerContext for Callbacks {
     }
 
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        if self.closing.load(Ordering::Acquire) {
-            // The client's group is ending with this callback: a question to it may never be answered.
+        if self.ending.is_unheard() {
+            // Nobody asks for more.
             self.health.set_assigned(0);
             return;
         }
@@ -231,7 +262,7 @@ pub fn subscribe(
     topics: &[String],
     feed: Sender<Feed>,
     health: Arc<Health>,
-    closing: Arc<AtomicBool>,
+    ending: Arc<Ending>,
 ) -> Result<Arc<FeedConsumer>, KafkaFailure> {
     let settings = cluster.member(group);
     let callbacks = Callbacks {
@@ -241,7 +272,7 @@ pub fn subscribe(
         health,
         gone: Mutex::new(Vec::new()),
         changed: AtomicBool::new(false),
-        closing,
+        ending,
     };
     let consumer = settings.consumer("cannot create the consumer", callbacks)?;
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod connection;
+pub mod ending;
 mod epoch;
 pub(in crate::io) mod failure;
 pub mod feed;
