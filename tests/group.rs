@@ -157,6 +157,28 @@ fn a_second_member_of_one_name_is_refused_and_the_first_goes_on() {
     assert_eq!(conserved(&stage.state("first")), 4 * BATCH as u64);
 }
 
+/// The older protocol lets the second one have the name, and the first one hears of it.
+#[test]
+fn a_member_whose_name_another_one_takes_ends_and_says_so() {
+    let Some(broker) = Broker::shared() else { return };
+    let total = 8 * BATCH;
+    let stage = Stage::new(broker, 2).with_static_membership();
+    stage.configure("first", 0, BATCH, "300ms");
+    stage.configure("second", 0, BATCH, "300ms");
+    broker.produce_records(&stage.raw, &records(29, 0, total / 2, 2));
+    let mut first = stage.start("first", None);
+    stage.wait_consumed(total / 2, &mut [&mut first]);
+    let mut second = stage.start("second", None);
+    assert_eq!(first.wait().code(), Some(1), "{}", first.said());
+    assert!(first.said().contains("taken over our group.instance.id"), "{}", first.said());
+    broker.produce_records(&stage.raw, &records(29, total / 2, total, 2));
+    stage.wait_consumed(total, &mut [&mut second]);
+    second.stop();
+    let consumed = ["first", "second"].map(|name| conserved(&stage.state(name))).iter().sum::<u64>();
+    assert_eq!(consumed, total as u64);
+    all(&stage);
+}
+
 #[test]
 fn a_broker_that_dies_in_mid_stream_changes_nothing() {
     let Some(broker) = Broker::start() else { return };
@@ -215,13 +237,18 @@ fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
     broker.produce_records(&stage.raw, &records(seed, portion, 2 * portion, 2));
     let status = first.wait();
     assert_eq!(status.code(), Some(1), "{}", first.said());
-    let told = ["enced", "with a copy of this state"].iter().any(|why| first.said().contains(why));
+    let told =
+        ["taken over our transactional id", "with a copy of this state"].iter().any(|why| first.said().contains(why));
     assert!(told, "{}", first.said());
     // The first one may have been stopped on its way to its next epoch, and have taken the id back before it saw the copy's
     // marker: the copy is then fenced in its turn, and goes on when it is started again.
     wait_until("the rest", || {
         if let Some(status) = second.ended() {
-            assert!(status.code() == Some(1) && second.said().contains("enced"), "{status}: {}", second.said());
+            assert!(
+                status.code() == Some(1) && second.said().contains("taken over our transactional id"),
+                "{status}: {}",
+                second.said()
+            );
             second = stage.start("copy", None);
         }
         stage.consumed() >= 2 * portion as i64

@@ -6,7 +6,7 @@
 
 use super::grouping::Grouping;
 use super::policy::Policy;
-use super::table::{Rows, Table};
+use super::table::{Allowance, Rows, Table};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,6 +15,9 @@ const MOST: usize = 256;
 /// An anchor is kept if it has at most this share of its parent's rows; else the parent stands in for it.
 const SHRINKS: f64 = 0.9;
 
+/// Of a class: its first row, its records, its population.
+type First = (u32, u32, u32);
+
 #[derive(Debug)]
 pub(super) struct Anchors {
     base: Arc<Rows>,
@@ -22,8 +25,7 @@ pub(super) struct Anchors {
     attributes: Vec<(usize, usize)>,
     kept: Vec<OnceLock<Arc<Rows>>>,
     bytes: AtomicUsize,
-    /// Bytes that all anchors may take beside the base.
-    budget: usize,
+    allowed: Allowance,
 }
 
 impl Anchors {
@@ -43,7 +45,7 @@ impl Anchors {
             attributes.push((attribute, levels));
         }
         let kept = (0..anchors).map(|_| OnceLock::new()).collect();
-        Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0), budget: table.allowed().anchors }
+        Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0), allowed: table.allowed() }
     }
 
     pub fn base(&self) -> Arc<Rows> {
@@ -73,7 +75,9 @@ impl Anchors {
         }
         levels[last] -= 1;
         let parent = self.anchor(levels, width, table, grouping);
-        if self.bytes() >= self.budget {
+        // At most as many classes as rows come of it.
+        let making = parent.bytes() + parent.len() * size_of::<First>();
+        if self.bytes() >= self.allowed.anchors || making > self.allowed.making {
             return parent;
         }
         let made = || {
@@ -121,7 +125,7 @@ impl Anchors {
         for column in rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty()) {
             classes = grouping.refine(column);
         }
-        let mut first: Vec<(u32, u32, u32)> = vec![(u32::MAX, 0, 0); classes as usize];
+        let mut first: Vec<First> = vec![(u32::MAX, 0, 0); classes as usize];
         for (row, &class) in grouping.class_of.iter().enumerate() {
             let entry = &mut first[class as usize];
             entry.0 = entry.0.min(row as u32);

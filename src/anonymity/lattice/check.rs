@@ -7,7 +7,8 @@ use super::policy::Lattice;
 use super::table::{Records, Rows, Table, undivided};
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Ratio};
 use crate::anonymity::quality::{ClassSums, Measure, Meter, Suppressed, Worth};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 
 /// What is asked of a policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +90,7 @@ impl<'a> Checker<'a> {
         let limit = limit.floor_of(table.records());
         let mut grouping = Grouping::new(table.allowed());
         let bottom = table.lattice().bottom();
-        let base = Anchors::classes(&needed(table.rows().clone(), &judge), table, &bottom, &mut grouping);
+        let base = Anchors::classes(&needed(table.rows(), &judge), table, &bottom, &mut grouping);
         let mut raw = ClassSums::default();
         // The raw tuples once more: with sensitive values or subjects, a tuple has several rows.
         grouping.group(&base, table.composites(), &bottom);
@@ -217,7 +218,8 @@ impl<'a> Checker<'a> {
         kept: &mut dyn FnMut(u32, u64, u64),
         read: impl FnOnce(&Bench) -> T,
     ) -> T {
-        let rows = Arc::new(needed(undivided(records, self.table.composites()), &self.judge));
+        let undivided = undivided(records, self.table.composites());
+        let rows = needed(&undivided, &self.judge);
         self.with_bench(|bench| {
             self.judge_classes(&rows, policy, bench, true, kept);
             read(bench)
@@ -227,10 +229,9 @@ impl<'a> Checker<'a> {
     /// Judges every class of `policy` over the distinct rows, and hands them over with the room and the classes that satisfy the models: each
     /// with its records and subjects.
     pub(super) fn judge_rows<T>(&self, policy: &[u8], read: impl FnOnce(&Rows, &Bench, &[(u32, u64, u64)]) -> T) -> T {
+        let base = self.anchors.base();
         // Values that print the same are one row of the base, and count by themselves.
-        let is_exact = self.table.domains().iter().all(|domain| domain.levels()[0].cells() == domain.values());
-        let rows =
-            if is_exact { self.anchors.base() } else { Arc::new(needed(self.table.rows().clone(), &self.judge)) };
+        let rows = if self.table.is_exact() { Cow::Borrowed(&*base) } else { needed(self.table.rows(), &self.judge) };
         self.with_bench(|bench| {
             let mut kept: Vec<(u32, u64, u64)> = Vec::new();
             let mut note = |class, records, subjects| kept.push((class, records, subjects));
@@ -252,7 +253,7 @@ impl<'a> Checker<'a> {
     /// `kept` is told number, records and subjects of the classes that leave.
     fn judge_classes(
         &self,
-        rows: &Arc<Rows>,
+        rows: &Rows,
         policy: &[u8],
         bench: &mut Bench,
         whole: bool,
@@ -353,16 +354,21 @@ struct Sums {
     kept: ClassSums,
 }
 
-/// The rows with the columns that the models look at.
-fn needed(mut rows: Rows, judge: &Judge) -> Rows {
-    if !judge.needs_values() {
-        rows.sensitive.clear();
+/// The rows with the columns that the models look at: a copy only where there are others.
+fn needed<'r>(rows: &'r Rows, judge: &Judge) -> Cow<'r, Rows> {
+    let keep = |column: &[u32], is_needed: bool| if is_needed { column.to_vec() } else { Vec::new() };
+    let (values, population, subjects) = (judge.needs_values(), judge.needs_population(), judge.needs_subjects());
+    let all_are = (values || rows.sensitive.is_empty())
+        && (population || rows.population.is_empty())
+        && (subjects || rows.subject.is_empty());
+    if all_are {
+        return Cow::Borrowed(rows);
     }
-    if !judge.needs_population() {
-        rows.population.clear();
-    }
-    if !judge.needs_subjects() {
-        rows.subject.clear();
-    }
-    rows
+    Cow::Owned(Rows {
+        codes: rows.codes.clone(),
+        count: rows.count.clone(),
+        population: keep(&rows.population, population),
+        sensitive: if values { rows.sensitive.clone() } else { Vec::new() },
+        subject: keep(&rows.subject, subjects),
+    })
 }

@@ -214,15 +214,17 @@ pub struct Table {
 /// What a search may hold beside the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// Bytes of classes that are kept to roll others up from.
+    /// Bytes of classes that are kept to roll others up from. The last of them may pass that by `making`.
     pub anchors: usize,
+    /// Bytes that a thread may take to make such classes: those from which more would be made stand in for them.
+    pub making: usize,
     /// Classes of an array, for each row; where there are more, a table numbers them.
     pub cells_a_row: u64,
 }
 
 impl Default for Allowance {
     fn default() -> Self {
-        Self { anchors: 512 << 20, cells_a_row: 8 }
+        Self { anchors: 512 << 20, making: usize::MAX, cells_a_row: 8 }
     }
 }
 
@@ -297,6 +299,12 @@ impl Table {
             domain.rare.clone_from(rare);
         }
         self
+    }
+
+    /// Whether each value prints as nothing but itself.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.domains.iter().all(|domain| domain.levels()[0].cells() == domain.values())
     }
 
     pub(super) fn allowed(&self) -> Allowance {

@@ -169,7 +169,7 @@ mod tests {
     use crate::anonymity::domain::{Domain, Level};
     use crate::anonymity::lattice::passes::recode;
     use crate::anonymity::lattice::search::Strategy;
-    use crate::anonymity::lattice::table::{NOBODY, Records};
+    use crate::anonymity::lattice::table::{Allowance, NOBODY, Records};
     use crate::anonymity::privacy::Model;
     use crate::anonymity::quality::Measure;
     use proptest::prelude::*;
@@ -189,6 +189,7 @@ mod tests {
         fn distinct_rows_tell_what_records_tell(
             rows in prop::collection::vec((0u32..8, 0u32..8, 0u32..4, prop_oneof![4 => 0u32..9, 1 => Just(NOBODY)]), 1..60),
             (k, l, named) in (1u64..5, 0usize..4, any::<bool>()),
+            making in 0usize..2000,
             limit in prop_oneof![Just(0.0), Just(0.1), Just(0.4), Just(1.0)],
         ) {
             let records = Records {
@@ -209,6 +210,9 @@ mod tests {
                 classes.insert((values.to_vec(), records));
             };
             let whole = recode_whole(&table, &terms, passes, Until::proved(), &|_| {}, &mut note).expect("a recoding");
+            let scarce = Allowance { anchors: 64, making, cells_a_row: 1 };
+            let scarce = recode_whole(&table.clone().allowing(scarce), &terms, passes, Until::proved(), &|_| {}, &mut |_, _, _| {});
+            prop_assert_eq!(format!("{:?}", scarce.expect("a recoding").recoded.account), format!("{:?}", whole.recoded.account));
             let told = |recoded: &Recoded| {
                 let passes = recoded.passes.iter().map(|p| (p.policy.clone(), p.records, p.released, p.refused, p.classes));
                 let Account { suppressed, classes, smallest, .. } = recoded.account;

@@ -48,17 +48,19 @@ impl Room {
     }
 
     /// The table with what its search may hold, and the threads that the search may have of `most`: a search holds the rows twice, three
-    /// times while it begins, and each thread classes of its own.
+    /// times at its end where values print the same, and each thread classes of its own.
     pub fn search(&self, table: Table, people: usize, most: usize) -> Result<(Table, usize), AnonymizeError> {
         let rows = table.distinct_rows() as u64;
         let a_thread = rows * 36 + 16 * (2 * rows.max(8)).next_power_of_two() + 8 * people as u64 + (1 << 20);
-        let twice = 2 * table.bytes() as u64;
-        let needed = twice + a_thread.max(table.bytes() as u64);
+        let copies = if table.is_exact() { 2 } else { 3 };
+        let tables = copies * table.bytes() as u64;
+        let needed = tables + a_thread;
         self.holds(|| format!("{rows} distinct records and the search over them"), needed, FEWER_ROWS)?;
-        let threads = ((self.left() - twice) / a_thread).clamp(1, most as u64);
-        let left = self.left().saturating_sub(twice + threads * a_thread);
-        let allowed =
-            Allowance { anchors: usize::try_from(left / 2).unwrap_or(usize::MAX).min(512 << 20), cells_a_row: 1 };
+        let threads = ((self.left() - tables) / a_thread).clamp(1, most as u64);
+        let left = self.left().saturating_sub(tables + threads * a_thread);
+        let bytes = |of: u64| usize::try_from(of).unwrap_or(usize::MAX);
+        let making = bytes(left / 2 / threads);
+        let allowed = Allowance { anchors: bytes(left / 2).min(512 << 20), making, cells_a_row: 1 };
         Ok((table.allowing(allowed), threads as usize))
     }
 }

@@ -56,6 +56,10 @@ pub enum KafkaFailure {
         "kafka at {brokers}: another member still has our group.instance.id: it lives, or its session has not ended yet (start again when group.consumer.session.timeout.ms of the brokers has passed; two instances never have one id)"
     )]
     InstanceTaken { brokers: String },
+    #[error(
+        "kafka at {brokers}: another member has taken over our group.instance.id, and goes on in our place (end one of the two, or give each its own in source.librdkafka)"
+    )]
+    InstanceTakenOver { brokers: String },
     #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
     ReaderPanicked,
     #[error(
@@ -118,6 +122,7 @@ impl KafkaFailure {
                 Some(Self::NoConsumerProtocol { brokers })
             }
             RDKafkaErrorCode::UnreleasedInstanceId => Some(Self::InstanceTaken { brokers }),
+            RDKafkaErrorCode::FencedInstanceId => Some(Self::InstanceTakenOver { brokers }),
             _ => None,
         }
     }

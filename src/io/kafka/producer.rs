@@ -54,17 +54,31 @@ pub(super) fn classify(error: &KafkaError) -> DeliveryError {
                 _ => DeliveryError::Aborted(said),
             }
         }
-        KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(format!("{:?}", e.code())),
+        KafkaError::Transaction(e) if e.is_fatal() => DeliveryError::Fatal(ended(e.code())),
         KafkaError::Transaction(e) => DeliveryError::Aborted(format!("{:?}", e.code())),
-        KafkaError::MessageProduction(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced) => {
-            DeliveryError::Fatal("the producer was fenced".to_owned())
+        KafkaError::MessageProduction(code @ (RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced)) => {
+            DeliveryError::Fatal(ended(*code))
         }
         other => match other.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced) => {
-                DeliveryError::Fatal("the producer was fenced".to_owned())
-            }
+            Some(code @ (RDKafkaErrorCode::Fatal | RDKafkaErrorCode::Fenced)) => DeliveryError::Fatal(ended(code)),
             Some(code) => DeliveryError::Aborted(format!("{code:?}")),
             None => DeliveryError::Fatal("the client failed".to_owned()),
         },
+    }
+}
+
+/// What has ended the producer for good, and what helps.
+pub(super) fn ended(code: RDKafkaErrorCode) -> String {
+    match code {
+        RDKafkaErrorCode::Fenced | RDKafkaErrorCode::ProducerFenced | RDKafkaErrorCode::InvalidProducerEpoch => {
+            "another process has taken over our transactional id and goes on in our place (two processes have one state.path or one state.instance: end one of them, or give each its own)".to_owned()
+        }
+        RDKafkaErrorCode::FencedInstanceId => {
+            "another member has taken over our group.instance.id and goes on in our place (end one of them, or give each its own in source.librdkafka)".to_owned()
+        }
+        RDKafkaErrorCode::Fatal => {
+            "the producer has failed for good, most likely since another process has taken over our transactional id (end one of them, or start again)".to_owned()
+        }
+        other => format!("the producer has failed for good: {other:?} (start again)"),
     }
 }

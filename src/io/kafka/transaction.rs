@@ -4,7 +4,7 @@ use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
 use super::following::{Following, nowhere};
 use super::marker::Marker;
-use super::producer::{PARTING, STEP, Writer, classify, retried};
+use super::producer::{PARTING, STEP, Writer, classify, ended, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
@@ -294,8 +294,8 @@ impl Attempt<'_> {
         // The first call hands everything to the sender threads at once instead of after `linger.ms`. The count of what is in
         // flight would not do: it includes the client's own notices, which nothing but a poll takes away.
         while self.producer.flush(Duration::ZERO).is_err() {
-            if self.producer.client().fatal_error().is_some() {
-                return Err(DeliveryError::Fatal("the producer was fenced or failed for good".to_owned()));
+            if let Some((code, _)) = self.producer.client().fatal_error() {
+                return Err(DeliveryError::Fatal(ended(code)));
             }
             if self.producer.context().has_failed() {
                 return Err(DeliveryError::Aborted("the transaction failed before its end".to_owned()));
