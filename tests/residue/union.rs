@@ -91,6 +91,15 @@ fn run(names: &[&'static str], hold: &str, deaths: &[&str]) -> (Account, usize) 
     (account, died)
 }
 
+/// Runs again where little came about, which is chance; whatever comes about keeps what is promised.
+fn run_until(says_enough: impl Fn(&Account, usize) -> bool, names: &[&'static str], hold: &str, deaths: &[&str]) {
+    let is_enough = |_| {
+        let (account, died) = run(names, hold, deaths);
+        says_enough(&account, died)
+    };
+    assert!((0..3).any(is_enough), "three runs say little");
+}
+
 #[test]
 fn threat_39_two_instances_that_are_killed_lose_nothing_and_release_nothing_twice() {
     if Broker::shared().is_none() {
@@ -103,8 +112,7 @@ fn threat_39_two_instances_that_are_killed_lose_nothing_and_release_nothing_twic
         "applied=1*off->return",
         "acknowledged=3*off->return",
     ];
-    let (account, died) = run(&["one", "two"], "0", &deaths);
-    assert!(account.forwarded > 20 && account.released > 20 && died > 3, "{account:?} says little");
+    run_until(|a, died| a.forwarded > 20 && a.released > 20 && died > 3, &["one", "two"], "0", &deaths);
 }
 
 #[test]
@@ -118,8 +126,8 @@ fn four_instances_that_are_killed_lose_nothing_and_release_nothing_twice() {
     }
     let deaths =
         ["acknowledged=1*off->return", "offsets-sent=1*off->return", "committed=1*off->return", "settled=return"];
-    let (account, died) = run(&["one", "two", "three", "four"], "0", &deaths);
-    assert!(account.forwarded > 20 && account.released > 20 && died > 2, "{account:?} says little");
+    let names = ["one", "two", "three", "four"];
+    run_until(|a, died| a.forwarded > 20 && a.released > 20 && died > 2, &names, "0", &deaths);
 }
 
 /// What is held is handed on when nothing came of the wait.
@@ -128,6 +136,6 @@ fn what_was_held_in_vain_is_handed_on() {
     if Broker::shared().is_none() {
         return;
     }
-    let (account, died) = run(&["one", "two"], "1", &["intent-flushed=3*off->return", "produced=1*off->return"]);
-    assert!(account.forwarded > 5 && account.released > 20 && died > 0, "{account:?} says little");
+    let deaths = ["intent-flushed=3*off->return", "produced=1*off->return"];
+    run_until(|a, died| a.forwarded > 5 && a.released > 20 && died > 0, &["one", "two"], "1", &deaths);
 }
