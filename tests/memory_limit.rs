@@ -11,7 +11,7 @@ use support::daemon::{Stage, finish, records, same};
 use support::kafka::Broker;
 
 /// More than these take more than the limit, where there is none: the long way.
-const RECORDS: usize = 18_000;
+const RECORDS: usize = 26_000;
 const LONG: usize = 42_000;
 /// Records that share a lot, each of another person.
 const LOT: usize = 6;
