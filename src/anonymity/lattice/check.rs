@@ -106,6 +106,16 @@ impl<'a> Checker<'a> {
         Ok(Self { table, judge, limit, measure: terms.measure, meter, anchors, benches: Mutex::default() })
     }
 
+    /// How often the rows of `table` are held at a time while policies are checked: by itself and as classes, and once more where it has
+    /// columns that no model of `terms` looks at.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn copies(table: &Table, terms: &Terms) -> Result<u64, TermsError> {
+        let judge = Judge::new(&terms.models, table.sensitive())?;
+        Ok(if is_needed(table.rows(), &judge) { 2 } else { 3 })
+    }
+
     /// The same terms with another number of records that may be suppressed.
     #[must_use]
     pub fn limited_to(self, records: u64) -> Self {
@@ -231,7 +241,8 @@ impl<'a> Checker<'a> {
     pub(super) fn judge_rows<T>(&self, policy: &[u8], read: impl FnOnce(&Rows, &Bench, &[(u32, u64, u64)]) -> T) -> T {
         let base = self.anchors.base();
         // Values that print the same are one row of the base, and count by themselves.
-        let rows = if self.table.is_exact() { Cow::Borrowed(&*base) } else { needed(self.table.rows(), &self.judge) };
+        let is_exact = self.table.domains().iter().all(|domain| domain.levels()[0].cells() == domain.values());
+        let rows = if is_exact { Cow::Borrowed(&*base) } else { needed(self.table.rows(), &self.judge) };
         self.with_bench(|bench| {
             let mut kept: Vec<(u32, u64, u64)> = Vec::new();
             let mut note = |class, records, subjects| kept.push((class, records, subjects));
@@ -356,19 +367,22 @@ struct Sums {
 
 /// The rows with the columns that the models look at: a copy only where there are others.
 fn needed<'r>(rows: &'r Rows, judge: &Judge) -> Cow<'r, Rows> {
-    let keep = |column: &[u32], is_needed: bool| if is_needed { column.to_vec() } else { Vec::new() };
-    let (values, population, subjects) = (judge.needs_values(), judge.needs_population(), judge.needs_subjects());
-    let all_are = (values || rows.sensitive.is_empty())
-        && (population || rows.population.is_empty())
-        && (subjects || rows.subject.is_empty());
-    if all_are {
+    if is_needed(rows, judge) {
         return Cow::Borrowed(rows);
     }
+    let keep = |column: &[u32], is_needed: bool| if is_needed { column.to_vec() } else { Vec::new() };
     Cow::Owned(Rows {
         codes: rows.codes.clone(),
         count: rows.count.clone(),
-        population: keep(&rows.population, population),
-        sensitive: if values { rows.sensitive.clone() } else { Vec::new() },
-        subject: keep(&rows.subject, subjects),
+        population: keep(&rows.population, judge.needs_population()),
+        sensitive: if judge.needs_values() { rows.sensitive.clone() } else { Vec::new() },
+        subject: keep(&rows.subject, judge.needs_subjects()),
     })
+}
+
+/// Whether models look at every column of the rows.
+fn is_needed(rows: &Rows, judge: &Judge) -> bool {
+    (judge.needs_values() || rows.sensitive.is_empty())
+        && (judge.needs_population() || rows.population.is_empty())
+        && (judge.needs_subjects() || rows.subject.is_empty())
 }

@@ -301,12 +301,6 @@ impl Table {
         self
     }
 
-    /// Whether each value prints as nothing but itself.
-    #[must_use]
-    pub fn is_exact(&self) -> bool {
-        self.domains.iter().all(|domain| domain.levels()[0].cells() == domain.values())
-    }
-
     pub(super) fn allowed(&self) -> Allowance {
         self.allowed
     }

@@ -211,8 +211,12 @@ mod tests {
             };
             let whole = recode_whole(&table, &terms, passes, Until::proved(), &|_| {}, &mut note).expect("a recoding");
             let scarce = Allowance { anchors: 64, making, cells_a_row: 1 };
-            let scarce = recode_whole(&table.clone().allowing(scarce), &terms, passes, Until::proved(), &|_| {}, &mut |_, _, _| {});
-            prop_assert_eq!(format!("{:?}", scarce.expect("a recoding").recoded.account), format!("{:?}", whole.recoded.account));
+            let scarce = table.clone().allowing(scarce);
+            let checker = Checker::new(&scarce, &terms).expect("terms");
+            checker.lattice().iter().for_each(|policy| drop(checker.check(&policy)));
+            prop_assert!(checker.anchor_bytes() < 64 + making.max(1), "{} and {making}", checker.anchor_bytes());
+            let again = recode_whole(&scarce, &terms, passes, Until::proved(), &|_| {}, &mut |_, _, _| {});
+            prop_assert_eq!(again.expect("a recoding").recoded.account, whole.recoded.account.clone());
             let told = |recoded: &Recoded| {
                 let passes = recoded.passes.iter().map(|p| (p.policy.clone(), p.records, p.released, p.refused, p.classes));
                 let Account { suppressed, classes, smallest, .. } = recoded.account;

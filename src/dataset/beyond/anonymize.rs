@@ -39,7 +39,7 @@ pub fn anonymize(
     let terms = search::terms(config, file, &data.input, &data.sensitive_domains())?;
     let table = data.table(step)?;
     let threads = rayon::current_num_threads();
-    let (table, threads) = data.room.search(table, data.codes.people.unwrap_or(0), threads)?;
+    let (table, threads) = data.room.search(table, &terms, data.codes.people.unwrap_or(0), threads)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| AnonymizeError::Threads(error.to_string()))?;
     let risk_before = raw_risk(&table);

@@ -1,5 +1,6 @@
 //! What may be held, and who is told that something does not fit.
 
+use crate::anonymity::lattice::check::{Checker, Terms};
 use crate::anonymity::lattice::table::{Allowance, Table};
 use crate::config::format_size;
 use crate::dataset::error::AnonymizeError;
@@ -47,13 +48,18 @@ impl Room {
         AnonymizeError::NoRoom { what, needed, left, limit, remedy }
     }
 
-    /// The table with what its search may hold, and the threads that the search may have of `most`: a search holds the rows twice, three
-    /// times at its end where values print the same, and each thread classes of its own.
-    pub fn search(&self, table: Table, people: usize, most: usize) -> Result<(Table, usize), AnonymizeError> {
+    /// The table with what its search may hold, and the threads that the search may have of `most`: a search holds the rows so many times as
+    /// the checks of `terms` do, and each thread classes of its own.
+    pub fn search(
+        &self,
+        table: Table,
+        terms: &Terms,
+        people: usize,
+        most: usize,
+    ) -> Result<(Table, usize), AnonymizeError> {
         let rows = table.distinct_rows() as u64;
         let a_thread = rows * 36 + 16 * (2 * rows.max(8)).next_power_of_two() + 8 * people as u64 + (1 << 20);
-        let copies = if table.is_exact() { 2 } else { 3 };
-        let tables = copies * table.bytes() as u64;
+        let tables = Checker::copies(&table, terms)? * table.bytes() as u64;
         let needed = tables + a_thread;
         self.holds(|| format!("{rows} distinct records and the search over them"), needed, FEWER_ROWS)?;
         let threads = ((self.left() - tables) / a_thread).clamp(1, most as u64);

@@ -70,14 +70,12 @@ pub(super) fn classify(error: &KafkaError) -> DeliveryError {
 /// What has ended the producer for good, and what helps.
 pub(super) fn ended(code: RDKafkaErrorCode) -> String {
     match code {
-        RDKafkaErrorCode::Fenced | RDKafkaErrorCode::ProducerFenced | RDKafkaErrorCode::InvalidProducerEpoch => {
-            "another process has taken over our transactional id and goes on in our place (two processes have one state.path or one state.instance: end one of them, or give each its own)".to_owned()
-        }
-        RDKafkaErrorCode::FencedInstanceId => {
-            "another member has taken over our group.instance.id and goes on in our place (end one of them, or give each its own in source.librdkafka)".to_owned()
-        }
-        RDKafkaErrorCode::Fatal => {
-            "the producer has failed for good, most likely since another process has taken over our transactional id (end one of them, or start again)".to_owned()
+        // Also what a transaction is answered that the brokers have given up.
+        RDKafkaErrorCode::Fatal
+        | RDKafkaErrorCode::Fenced
+        | RDKafkaErrorCode::ProducerFenced
+        | RDKafkaErrorCode::InvalidProducerEpoch => {
+            "another process has taken over our transactional id and goes on in our place, or a transaction took longer than the brokers wait (where two processes have one state.path or one state.instance, end one of them or give each its own; else start again)".to_owned()
         }
         other => format!("the producer has failed for good: {other:?} (start again)"),
     }
