@@ -10,6 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use support::binary::{Outcome, Place, Process};
+use support::copies;
 use support::schemas::VISITS;
 
 const CITIES: [&str; 3] = ["Zug", "Bern", "Chur"];
@@ -299,14 +300,12 @@ fn damage_is_counted_by_kind_and_fails() {
     let outcome = state(&place, &[], "", &["verify", "-c", "throng.toml"]).expect(0);
     let text = String::from_utf8(outcome.stdout).expect("text");
     assert!(text.contains("every value opens"), "{text}");
-    {
-        let db = sled::open(place.path("state/db")).expect("the database");
+    copies::change(&place.path("state/db"), |db| {
         let window = db.open_tree("window").expect("the tree");
         let (key, mut value) = window.first().expect("a look").map(|(k, v)| (k, v.to_vec())).expect("rows");
         value[40] ^= 1;
         window.insert(key, value).expect("a write");
-        db.flush().expect("a flush");
-    }
+    });
     let outcome = state(&place, &[], "", &["verify", "-c", "throng.toml", "--json"]).expect(1);
     assert!(outcome.stderr.contains("1 of 1 values of kind `rows` do not open"), "{}", outcome.stderr);
     let found: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use support::binary::{Outcome, Place, Process};
+use support::copies;
 use support::schemas::VISITS;
 use throng::daemon::state::seal::{Keys, Sealer};
 
@@ -54,14 +55,15 @@ fn opening(place: &Place, sealer: &Sealer) -> (usize, usize) {
         if !path.is_dir() || !is_database {
             continue;
         }
-        let db = sled::open(path).expect("a database");
-        for tree in ["throng", "window"] {
-            for value in &db.open_tree(tree).expect("a tree") {
-                let (key, value) = value.expect("a value");
-                all += 1;
-                opened += usize::from(sealer.open(&key, &value).is_some());
+        copies::look(&path, |db| {
+            for tree in ["throng", "window"] {
+                for value in &db.open_tree(tree).expect("a tree") {
+                    let (key, value) = value.expect("a value");
+                    all += 1;
+                    opened += usize::from(sealer.open(&key, &value).is_some());
+                }
             }
-        }
+        });
     }
     (opened, all)
 }

@@ -1,6 +1,7 @@
 //! A state directory with all its values opened: what whoever has the secret could find in it.
 
 use crate::support::canaries::hex;
+use crate::support::copies;
 use std::path::Path;
 use std::sync::Arc;
 use throng::anonymity::treatment::names::{class_base, turn_name};
@@ -36,20 +37,21 @@ impl Opened {
     pub fn read(state: &Path, secret: &[u8]) -> Self {
         let databases = databases(state);
         assert_eq!(databases.len(), 1, "one database: {databases:?}");
-        let db = sled::open(state.join(&databases[0])).expect("a database");
         let sealer = Keys::derive(secret).sealer();
         let (mut values, mut all) = (Vec::new(), Vec::new());
-        for name in ["throng", "window"] {
-            for entry in &db.open_tree(name).expect("a tree") {
-                let (key, sealed) = entry.expect("an entry");
-                if key.as_ref() == b"check" {
-                    continue;
+        copies::look(&state.join(&databases[0]), |db| {
+            for name in ["throng", "window"] {
+                for entry in &db.open_tree(name).expect("a tree") {
+                    let (key, sealed) = entry.expect("an entry");
+                    if key.as_ref() == b"check" {
+                        continue;
+                    }
+                    let plain = sealer.open(&key, &sealed).expect("it opens");
+                    values.push((name.to_owned(), key.to_vec(), plain));
+                    all.push(sealed.to_vec());
                 }
-                let plain = sealer.open(&key, &sealed).expect("it opens");
-                values.push((name.to_owned(), key.to_vec(), plain));
-                all.push(sealed.to_vec());
             }
-        }
+        });
         Self { values, sealed: all }
     }
 

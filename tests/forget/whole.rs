@@ -2,6 +2,7 @@
 //! on releasing keeps its promises.
 
 use crate::opened::{Opened, databases, spellings};
+use crate::support::copies;
 use crate::support::schemas::schema;
 use crate::support::stand::{Fault, SECRET, Stand, record};
 use proptest::prelude::*;
@@ -120,22 +121,8 @@ fn opened(stand: &mut Stand, look: impl FnOnce(&Opened)) {
     let copy = tempfile::tempdir().expect("a directory");
     let name = &databases(stand.state())[0];
     let (from, to) = (stand.state().join(name), copy.path().join(name));
-    std::fs::create_dir_all(&to).expect("a directory");
-    copy_all(&from, &to);
+    copies::tree(&from, &to);
     look(&Opened::read(copy.path(), SECRET.as_bytes()));
-}
-
-fn copy_all(from: &std::path::Path, to: &std::path::Path) {
-    for entry in std::fs::read_dir(from).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        let target = to.join(path.file_name().expect("a name"));
-        if path.is_dir() {
-            std::fs::create_dir_all(&target).expect("a directory");
-            copy_all(&path, &target);
-        } else {
-            std::fs::copy(&path, &target).expect("a copy");
-        }
-    }
 }
 
 #[test]
@@ -248,7 +235,7 @@ type Rows = Vec<(u64, Vec<String>)>;
 fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, Recovered) {
     stand.engine().flush().expect("a state");
     let copy = tempfile::tempdir().expect("a directory");
-    copy_all(stand.state(), copy.path());
+    copies::tree(stand.state(), copy.path());
     let mut ledger = Ledger::new(3, 86_400, 100_000);
     let (_, _, recovered) = Store::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state");
     let schema = Schema::parse(SCHEMA, "s.toml", std::path::Path::new("")).expect("a schema");

@@ -1,6 +1,9 @@
 //! Strict recoding leaves an observer, who excludes what would have left finer, a crowd of k (docs/threats.md row 11).
 #![allow(clippy::unwrap_used, reason = "a test that cannot write its files has failed")]
 
+#[path = "../support/copies.rs"]
+#[allow(dead_code, reason = "a part of it is enough here")]
+mod copies;
 mod observer;
 mod restart;
 mod stream;

@@ -1,5 +1,6 @@
 //! What strict recoding remembers survives a restart: the bytes that leave are those of an undisturbed run.
 
+use crate::copies;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::fmt::Write as _;
@@ -60,18 +61,18 @@ fn run_in_two(parts: &[&[String]], between: impl Fn(&Path)) -> Vec<u8> {
 
 /// Takes the witnesses out of a state; returns how many values they were.
 fn forget_witnesses(folder: &Path) -> usize {
-    let db = sled::Config::new().path(folder.join("state/db")).mode(sled::Mode::HighThroughput).open().unwrap();
-    let tree = db.open_tree("throng").unwrap();
-    let keys: Vec<sled::IVec> = ["raw/", "witness/", "witness-shard/"]
-        .iter()
-        .flat_map(|p| tree.scan_prefix(p).keys())
-        .map(Result::unwrap)
-        .collect();
-    for key in &keys {
-        tree.remove(key).unwrap();
-    }
-    tree.flush().unwrap();
-    keys.len()
+    copies::change(&folder.join("state/db"), |db| {
+        let tree = db.open_tree("throng").unwrap();
+        let keys: Vec<sled::IVec> = ["raw/", "witness/", "witness-shard/"]
+            .iter()
+            .flat_map(|p| tree.scan_prefix(p).keys())
+            .map(Result::unwrap)
+            .collect();
+        for key in &keys {
+            tree.remove(key).unwrap();
+        }
+        keys.len()
+    })
 }
 
 #[test]

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use throng::daemon::state::store::{Recovered, Store};
 use throng::ledger::classes::Ledger;
 
+use super::copies;
 use super::kafka::{Broker, Record, unique};
 use super::schemas::schema;
 
@@ -346,8 +347,10 @@ impl Drop for Daemon {
 
 /// The state that a daemon has left behind, read as its next start would.
 pub fn state(path: &Path) -> Recovered {
+    let copy = tempfile::tempdir().expect("a directory");
+    copies::tree(path, copy.path());
     let mut ledger = Ledger::new(K, 86_400, 100_000);
-    let (_, _, recovered) = Store::open(path, Some(SECRET.as_bytes()), &mut ledger).expect("a state that opens");
+    let (_, _, recovered) = Store::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state that opens");
     recovered
 }
 

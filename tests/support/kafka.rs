@@ -25,6 +25,8 @@ use rdkafka::util::Timeout;
 use rdkafka::{ClientContext, Offset, TopicPartitionList};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::copies;
+
 #[path = "topics.rs"]
 mod topics;
 
@@ -137,7 +139,9 @@ impl Broker {
         // Between the search for a free port and the broker's own bind somebody else may take it: try again then.
         for attempt in 1.. {
             let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
-            copy_tree(&tools.join("formatted"), &dir.join("data"));
+            let formatted = tools.join("formatted");
+            assert!(formatted.is_dir(), "there is no {}; run `./dev kafka fetch`", formatted.display());
+            copies::tree(&formatted, &dir.join("data"));
             rename_cluster(&dir.join("data/meta.properties"));
             let [port, controller_port, proxied] = free_ports();
             let proxied = proxy.map(|proxy| (proxied, proxy));
@@ -532,17 +536,4 @@ fn rename_cluster(properties: &Path) {
         .map(|line| if line.starts_with("cluster.id=") { format!("cluster.id={own}") } else { line.to_owned() })
         .collect();
     fs::write(properties, lines.join("\n")).expect("a file of ours");
-}
-
-fn copy_tree(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a directory");
-    for entry in fs::read_dir(from).unwrap_or_else(|why| panic!("{}: {why}; run `./dev kafka fetch`", from.display())) {
-        let entry = entry.expect("a directory entry");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("a file type").is_dir() {
-            copy_tree(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("a copy");
-        }
-    }
 }

@@ -3,6 +3,7 @@
 
 pub mod binary;
 pub mod canaries;
+pub mod copies;
 pub mod crash_points;
 pub mod daemon;
 pub mod instances;
