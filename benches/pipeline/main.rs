@@ -6,6 +6,9 @@
 //! of temporary disk until the end.
 
 mod client;
+#[allow(dead_code, reason = "the scenario tests use the rest")]
+#[path = "../../tests/support/copies.rs"]
+mod copies;
 mod daemon;
 mod input;
 #[allow(dead_code, reason = "the scenario tests use the rest")]

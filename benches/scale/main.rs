@@ -5,6 +5,9 @@
 //! costs, and how long the others take to go on where one is killed.
 //! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000).
 
+#[allow(dead_code, reason = "the scenario tests use the rest")]
+#[path = "../../tests/support/copies.rs"]
+mod copies;
 #[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
 #[path = "../pipeline/daemon.rs"]
 mod daemon;
