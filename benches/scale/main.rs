@@ -1,8 +1,8 @@
 //! One crowd over several instances, measured from outside: `./dev bench scale`.
 //!
-//! The same records, from the same topic, by one, two and four instances on one machine whose batches add up to the same size: what leaves,
-//! what it loses in all and in the second half, when what has left before has grown, how fast all of them are together, what the shared ledger
-//! costs, and how long the others take to go on where one is killed.
+//! The same records, from the same topic, by one, two and four instances on one machine whose batches add up to the same size, and by one
+//! whose batches are as small as theirs: what leaves, what it loses in all and in the second half, when what has left before has grown, how
+//! fast all of them are together, what the shared ledger costs, and how long the others take to go on where one is killed.
 //! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000).
 
 #[allow(dead_code, reason = "the scenario tests use the rest")]
@@ -48,6 +48,8 @@ const LEDGER: &str = "throng.ledger";
 #[derive(Clone, Copy)]
 struct Way {
     instances: u64,
+    /// How many batches of one instance are as large as a batch of all together.
+    parts: u64,
     /// `privacy.batch_crowd`.
     crowd: u32,
     /// Whether they share what has left.
@@ -85,17 +87,18 @@ fn main() {
         machine::description()
     );
     println!(
-        "| instances | `batch_crowd` | ledger | mean loss | of the second half | suppressed, % | records/s, all | ledger, bytes a record | goes on after a kill, s |"
+        "| instances | records a batch | `batch_crowd` | ledger | mean loss | of the second half | suppressed, % | records/s, all | ledger, bytes a record | goes on after a kill, s |"
     );
-    println!("|---:|---:|---|---:|---:|---:|---:|---:|---:|");
+    println!("|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|");
     for crowd in [5, 0] {
-        for instances in [1, 2, 4] {
+        // One with the batches of two and of four, too: what smaller batches cost by themselves.
+        for (instances, parts) in [(1, 1), (1, 2), (1, 4), (2, 2), (4, 4)] {
             for shared in [false, true] {
                 // Where each batch has its crowd by itself nothing is asked of the ledger.
-                if shared && crowd > 0 {
+                if shared && (crowd > 0 || instances < parts) {
                     continue;
                 }
-                let way = Way { instances, crowd, shared };
+                let way = Way { instances, parts, crowd, shared };
                 let Some(outcome) = measured(way, &input, folder.path(), &secret) else { return };
                 row(way, &outcome);
             }
@@ -116,8 +119,10 @@ fn row(way: Way, outcome: &Outcome) {
     let again = takes_over.map_or("–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()));
     let ledger = if way.shared { "shared" } else { "own" };
     println!(
-        "| {} | {} | {ledger} | {loss:.4} | {late_loss:.4} | {suppressed:.2} | {rate:.0} | {ledger_bytes:.0} | {again} |",
-        way.instances, way.crowd
+        "| {} | {} | {} | {ledger} | {loss:.4} | {late_loss:.4} | {suppressed:.2} | {rate:.0} | {ledger_bytes:.0} | {again} |",
+        way.instances,
+        BATCH / way.parts,
+        way.crowd
     );
 }
 
@@ -167,14 +172,14 @@ fn ready(classes: u64, folder: &Path, secret: &Path) -> Option<Readiness> {
 /// `None` where there is no broker.
 fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Outcome> {
     let broker = stage()?;
-    let run = folder.join(format!("{}-{}-{}", way.instances, way.crowd, way.shared));
+    let run = folder.join(format!("{}-{}-{}-{}", way.instances, way.parts, way.crowd, way.shared));
     std::fs::create_dir(&run).expect("a directory");
 
     // Enough for the last part to be taken over: a batch of each instance.
     let rest = if way.instances > 1 { BATCH } else { 0 };
     let mut lines = input.lines();
     write(&broker, &mut lines, input.records - rest);
-    let (bootstrap, batch) = (broker.bootstrap(), (BATCH / way.instances).to_string());
+    let (bootstrap, batch) = (broker.bootstrap(), (BATCH / way.parts).to_string());
     let (crowd, secret) = (way.crowd.to_string(), secret.to_str().expect("a UTF-8 path").to_owned());
     let mut overrides = vec![
         ("SOURCE__BROKERS", bootstrap.as_str()),
