@@ -105,6 +105,8 @@ fn one_that_is_told_to_end_while_it_begins_ends() {
         std::thread::sleep(Duration::from_millis(100 + 3_000 * round / rounds));
         daemon.stop();
     }
-    let mut daemon = scene.consume(total);
+    // All is consumed already, so that it is not waited for.
+    let mut daemon = scene.start(None);
+    scene.says(&mut daemon, "is a file that others may read");
     finished(&scene.stage, &mut daemon, total);
 }
