@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use support::binary::{Outcome, Place, Process};
 use support::daemon::{Daemon, Dice, configure, payload, scratch, state};
 use support::schemas::VISITS;
+use throng::daemon::state::records::Progress;
 
 const LINES: usize = 400;
 
@@ -211,21 +212,21 @@ fn a_damaged_database_is_refused_and_never_taken_for_a_fresh_one() {
     for (how, bytes) in damages {
         fs::write(&database, bytes).expect("damaged");
         let (code, said) = run.run();
+        // A database is a log: one that ends sooner may be whole. Without its last words the last batch is done again, as after a kill, and
+        // differs in when that was; without more it is an older copy of itself, as the marker beside the output says.
         if code == Some(0) {
-            assert_eq!(state(&run.state()).progress, wanted, "{how}: something was lost without a word\n{said}");
+            let found = state(&run.state()).progress;
+            let found = Progress { anchor: wanted.anchor, marked: wanted.marked, ..found };
+            assert_eq!(found, wanted, "{how}: something was lost without a word\n{said}");
         } else {
-            // A database is a log: one that ends sooner may be whole, and is an older copy of itself, as the marker beside the output says.
             let is_older = code == Some(2) && said.contains("the state directory is an older copy");
             let is_damaged = said.contains("is damaged") || said.contains("the database failed");
             assert!(is_older || code == Some(1) && is_damaged, "{how}: {code:?} {said}");
-            for (path, bytes) in kept.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "ndjson")) {
-                assert!(
-                    fs::read(path).expect("an input or an output") == *bytes,
-                    "{how}: {} has changed",
-                    path.display()
-                );
-            }
             refused += 1;
+        }
+        for (path, bytes) in kept.iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "ndjson")) {
+            let same = fs::read(path).expect("an input or an output") == *bytes;
+            assert!(same, "{how}: {} has changed", path.display());
         }
         eprintln!("{how}: exit code {code:?}");
         for entry in fs::read_dir(run.state().join("db")).expect("a directory") {
