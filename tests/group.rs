@@ -3,11 +3,11 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use support::copies;
 use support::daemon::{Daemon, Stage, conserved, records, sound};
 use support::kafka::Broker;
 use support::proxy::wait_until;
@@ -205,19 +205,6 @@ fn a_broker_that_dies_in_mid_stream_changes_nothing() {
     assert!(calm.released() == stage.released(), "the disturbed run has released something else");
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a directory");
-    for entry in fs::read_dir(from).expect("a directory") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("a type").is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("a copy");
-        }
-    }
-}
-
 #[test]
 fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
     let Some(broker) = Broker::shared() else { return };
@@ -230,7 +217,7 @@ fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
     let mut first = stage.start("first", None);
     stage.wait_consumed(2 * BATCH, &mut [&mut first]);
     first.signal(Signal::STOP);
-    copy(&stage.state("first"), &stage.state("copy"));
+    copies::tree(&stage.state("first"), &stage.state("copy"));
     let mut second = stage.start("copy", None);
     stage.wait_consumed(portion, &mut [&mut second]);
     first.signal(Signal::CONT);
