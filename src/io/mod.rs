@@ -3,7 +3,6 @@
 //! | room | what it holds |
 //! |---|---|
 //! | [`file`] | files that are read and resumed, files that are appended to and truncated |
-//! | [`store`] | object stores, whose objects are read as files are |
 //! | [`kafka`] | topics that are read by a group, and transactions into topics |
 //! | [`message`] | a message, and how the cells of a record are found in its parts |
 //! | [`registry`] | the schemas under which records were written |
@@ -34,6 +33,5 @@ pub mod residue;
 pub mod shared_ledger;
 pub mod spans;
 pub mod state_topic;
-pub mod store;
 pub mod table;
 pub mod topic_lines;

@@ -249,25 +249,3 @@ fn rows_that_an_open_quote_swallows_are_told() {
     let notes = place.report("t.csv --k 3")["notes"].to_string();
     assert!(notes.contains("span 82 lines, the first is record 41") && notes.contains("quote"), "{notes}");
 }
-
-/// What is read of object stores, `tests/object_store` tells.
-#[test]
-#[cfg(not(feature = "object-store"))]
-fn an_object_store_is_refused_by_name_in_a_build_without() {
-    let place = Place::with("t.csv", CENSUS);
-    for words in [
-        "s3://data/days/ --k 2",
-        "gs://data/t-*.parquet --k 2",
-        "t.csv az://data/t.csv --k 2",
-        "t.csv --link s3://data/t.csv --k 2",
-    ] {
-        place
-            .audit(words)
-            .refuses(2, &["://data/", "this build has no object stores", "--features object-store", "copy or mount"]);
-    }
-    // What is wrong with the name itself is said first, and a secret in it is not repeated.
-    let said = place.audit("s3://somebody:topsecret@data/t.csv --k 2");
-    assert!(!said.stderr.contains("topsecret") && !said.stderr.contains("somebody"), "{}", said.stderr);
-    said.refuses(2, &["s3://…", "not shown"]);
-    place.audit("https://example.org/t.csv --k 2").refuses(2, &["https://example.org/t.csv names no object store"]);
-}

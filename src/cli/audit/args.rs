@@ -4,7 +4,6 @@ use crate::cli::outcome::Failure;
 use crate::cli::written_down::{FormatArg, format_of, separator, size};
 use crate::config;
 use crate::io::file::{Format, telling};
-use crate::io::store;
 use crate::io::table::{TableError, named};
 use crate::records::schema::Schema;
 use crate::risk::identifiers::Rule;
@@ -32,15 +31,12 @@ use std::time::Duration;
       several files as one
   throng audit decade/ --format parquet --k 5 --memory 3GiB --temp /var/tmp
       a directory of files that is larger than memory
-  throng audit s3://bucket/days/ --k 5 --subject user_id
-      objects of a store; credentials and address are those of the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …)
 
 Exit codes: 0 done (also when the time of the search was up: \"complete\" says so)
             1 failed while running (also when the time was up before the file was read whole)
             2 bad usage or schema · 3 the named hardware is not there")]
 pub struct AuditArgs {
-    /// The file, or a directory or pattern of files, on disk or in an object store (s3://, gs://, az://); CSV and Parquet by its
-    /// extension, else NDJSON; "-" is standard input. gzip and Zstandard are told by how a file begins
+    /// The file, or a directory or pattern of files; CSV and Parquet by its extension, else NDJSON; "-" is standard input. gzip and Zstandard are told by how a file begins
     pub(super) input: PathBuf,
     /// Further files, directories or patterns of the same kind, read behind it as one table
     #[arg(value_name = "MORE")]
@@ -177,10 +173,6 @@ impl AuditArgs {
 
     /// Refuses inputs that are no one table by their names.
     pub(super) fn check_inputs(&self) -> Result<(), Failure> {
-        // First of all: no message repeats a name with a secret in it.
-        for path in self.inputs().chain(self.link.as_deref()) {
-            store::check(path).map_err(|error| Failure::Usage(error.into()))?;
-        }
         if !self.more.is_empty() && self.inputs().any(|path| path == Path::new("-")) {
             return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
         }

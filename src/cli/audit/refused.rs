@@ -17,7 +17,6 @@ pub(super) fn of_table(error: TableError) -> Failure {
             | SourceError::ParquetOnStandardInput
             | SourceError::Separator,
         ) => Failure::Usage(error.into()),
-        TableError::Source(SourceError::Store(fault)) if fault.is_of_usage() => Failure::Usage(fault.into()),
         error => Failure::Running(error.into()),
     }
 }

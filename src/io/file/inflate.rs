@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::gzip::Members;
 use super::waiting::{StopFlag, comes, wait};
-use crate::io::store::StoreError;
 
 /// Compressed bytes held at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -180,19 +179,13 @@ impl Read for Inflated {
                 (.., by) => {
                     self.inner = Inner::Broken;
                     return Err(match by {
-                        // What a store says is about the way to it, not about what has come.
-                        Some(by) if !is_of_store(&error) => told(&error, by),
-                        _ => error,
+                        Some(by) => told(&error, by),
+                        None => error,
                     });
                 }
             }
         }
     }
-}
-
-fn is_of_store(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>());
-    inner.is_some()
 }
 
 /// An error of the system as it is; one of the decompression in words that say what to do.

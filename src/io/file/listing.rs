@@ -8,7 +8,6 @@ use super::pattern::{files_among, matching};
 use super::{Format, SourceError};
 use crate::config;
 pub use crate::config::is_of_several;
-use crate::io::store;
 
 /// More files are refused: their names are held, and kept in the state.
 const MOST_FILES: usize = 100_000;
@@ -28,19 +27,11 @@ pub fn is_at_rest(path: &Path) -> bool {
 /// name is not UTF-8.
 pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, SourceError> {
     let wanted = |file: &Path| extensions(format).contains(&extension(file).as_str());
-    let (is_of_directory, mut files): (bool, Vec<PathBuf>) = if store::is_url(path) {
-        match store::look(path)? {
-            store::Found::One(_) => return Ok(None),
-            store::Found::Folder(objects) => (true, urls(objects).filter(|file| wanted(file)).collect()),
-            store::Found::Matching(objects) => (false, urls(objects).collect()),
-        }
-    } else if !is_of_several(path) {
+    if !is_of_several(path) {
         return Ok(None);
-    } else if path.is_dir() {
-        (true, files_among(named_in(path, wanted)?)?)
-    } else {
-        (false, matching(path)?)
-    };
+    }
+    let is_of_directory = path.is_dir();
+    let mut files = if is_of_directory { files_among(named_in(path, wanted)?)? } else { matching(path)? };
     if files.is_empty() {
         let extensions = extensions(format).join(", .");
         let path = path.into();
@@ -66,10 +57,6 @@ pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, Sou
     Ok(Some(files))
 }
 
-fn urls(objects: Vec<store::Seen>) -> impl Iterator<Item = PathBuf> {
-    objects.into_iter().map(|seen| PathBuf::from(seen.url))
-}
-
 /// The files of further paths, path after path as they are given, to be read behind `first`.
 ///
 /// # Errors
@@ -86,25 +73,12 @@ pub(super) fn behind(first: &[PathBuf], more: &[PathBuf], format: Format) -> Res
     Ok(files.split_off(first.len()))
 }
 
-/// Which file or object it is.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Identity<'a> {
-    File(u64, u64),
-    Object(&'a str),
-}
-
 /// Refuses two names of one file, by symbolic or hard links: its records would be read twice, and a person would be a crowd of her own.
 fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
     let mut seen = BTreeMap::new();
     for file in files {
-        let identity = match file.to_str().filter(|_| store::is_url(file)) {
-            Some(url) => Identity::Object(url),
-            None => {
-                let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
-                Identity::File(found.dev(), found.ino())
-            }
-        };
-        if let Some(first) = seen.insert(identity, file) {
+        let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
+        if let Some(first) = seen.insert((found.dev(), found.ino()), file) {
             return Err(SourceError::OneFile { path: file.clone(), first: first.clone() });
         }
     }
@@ -119,11 +93,6 @@ pub fn telling(path: &Path) -> PathBuf {
             .into_iter()
             .any(|format| extensions(format).contains(&extension(file).as_str()))
     };
-    if store::is_url(path) {
-        let Ok(store::Found::Folder(objects)) = store::look(path) else { return path.to_owned() };
-        let first = urls(objects).filter(|file| known(file)).min_by(|a, b| bytes(a).cmp(bytes(b)));
-        return first.unwrap_or_else(|| path.to_owned());
-    }
     let first = path.is_dir().then(|| {
         named_in(path, known).ok()?.into_iter().filter(|file| !file.is_dir()).min_by(|a, b| bytes(a).cmp(bytes(b)))
     });

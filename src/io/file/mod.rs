@@ -10,7 +10,6 @@
 //! | `listing`, `pattern`, `begun` | the files of a directory or a pattern, and which of them have been read |
 //! | `stream`, `inflate`, `gzip`, `waiting` | the text of a file, also where it is compressed or a pipe that is waited for |
 //! | `ndjson_lines`, `csv_rows`, `parquet_rows` | the records of each format |
-//! | `opened` | what Parquet is read from, which may be an object of a [`store`](super::store) |
 //! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
 //! | `sink`, `append`, `segments` | the outputs of the groups: lines of one file, segments of a directory |
 //! | `series` | lines in files that are rotated |
@@ -34,7 +33,6 @@ mod lineage;
 mod listing;
 mod marker;
 mod ndjson_lines;
-mod opened;
 mod parquet_rows;
 mod pattern;
 mod places;

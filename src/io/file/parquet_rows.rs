@@ -1,5 +1,6 @@
 //! Parquet: the rows of a file, some at a time.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,12 +10,12 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use parquet::errors::ParquetError;
 
 use super::listing::files_of;
-use super::opened::Opened;
+use super::fingerprint::imprint;
 use super::position::Next;
+use super::stream::open_file;
 use super::undescribed::ColumnChoice;
 use super::{Format, SourceError, SourcePosition};
 use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
-use crate::io::store;
 use crate::records::raw::{Coordinate, RawBatch};
 
 /// Rows held decoded at a time.
@@ -31,7 +32,7 @@ pub(super) struct ParquetRows {
     left: u64,
     /// Rows of each row group.
     groups: Vec<u64>,
-    file: Opened,
+    file: File,
     /// Name and type of every column that is read.
     types: Vec<(String, String)>,
     /// Length of the file: the sign by which a replaced file is known again.
@@ -58,7 +59,7 @@ impl ParquetRows {
 
     fn of(
         path: &Path,
-        (file, length): (Opened, u64),
+        (file, length): (File, u64),
         fields: &[Field],
         limits: Limits,
         unknown: Unknown,
@@ -68,7 +69,7 @@ impl ParquetRows {
             return Err(SourceError::Replaced { path: path.into(), length, before: start.bytes });
         }
         let copy = copy_of(path, &file)?;
-        let damaged = |record, error: &ParquetError| fault(path, &copy, record, error);
+        let damaged = |record, error: &ParquetError| fault(path, record, error);
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(0, &error))?;
         let found = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         if start.records > found {
@@ -83,7 +84,6 @@ impl ParquetRows {
         let mut types: Vec<(String, String)> =
             read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
         types.sort_unstable();
-        copy.read_ahead(builder.metadata(), |leaf| projection.leaf_included(leaf));
         // Bounded by the number of rows, which fits.
         let offset = usize::try_from(start.records).unwrap_or(usize::MAX);
         let reader = builder
@@ -104,7 +104,7 @@ impl ParquetRows {
     ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
         let (file, length) = opened(path)?;
         let copy = copy_of(path, &file)?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(path, &copy, 0, &error))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(path, 0, &error))?;
         let mut leaves = Vec::new();
         for field in builder.schema().fields() {
             leaves_of(field, &mut Vec::new(), &mut leaves);
@@ -138,13 +138,10 @@ impl ParquetRows {
 
     /// Length and digest of the file as it was opened.
     pub fn imprint(&self) -> io::Result<(u64, u64)> {
-        self.file.imprint(self.length)
+        imprint(&self.file, self.length)
     }
 
     fn damaged(&self, path: &Path, coordinate: Coordinate) -> SourceError {
-        if let Some(fault) = self.file.take_fault() {
-            return fault.into();
-        }
         let row = self.groups.iter().sum::<u64>().saturating_sub(self.left);
         let mut end = 0;
         let ended = |rows: &&u64| {
@@ -182,29 +179,31 @@ impl ParquetRows {
     }
 }
 
-/// What a path names, and its length.
-fn opened(path: &Path) -> Result<(Opened, u64), SourceError> {
-    if path == Path::new("-") { Err(SourceError::ParquetOnStandardInput) } else { Opened::open(path) }
+/// The file and its length; 0 of what is no regular file.
+fn opened(path: &Path) -> Result<(File, u64), SourceError> {
+    if path == Path::new("-") {
+        return Err(SourceError::ParquetOnStandardInput);
+    }
+    let (file, length) = open_file(path)?;
+    Ok((file, length.unwrap_or(0)))
 }
 
-fn copy_of(path: &Path, file: &Opened) -> Result<Opened, SourceError> {
+fn copy_of(path: &Path, file: &File) -> Result<File, SourceError> {
     file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })
 }
 
-/// Files that are opened to know how many rows there are; objects, each of which is a way to the store and back.
+/// Files that are opened to know how many rows there are.
 const COUNTED_FILES: usize = 1000;
-const COUNTED_OBJECTS: usize = 64;
 
 /// Rows that the files of a path announce; none where one cannot be read, or where they are many.
 #[must_use]
 pub fn rows_announced(path: &Path) -> Option<u64> {
     let files = files_of(path, Format::Parquet).ok()?.unwrap_or_else(|| vec![path.to_owned()]);
-    let most = if store::is_url(path) { COUNTED_OBJECTS } else { COUNTED_FILES };
-    if files.len() > most {
+    if files.len() > COUNTED_FILES {
         return None;
     }
     let rows = |file: &PathBuf| {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(Opened::open(file).ok()?.0).ok()?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(opened(file).ok()?.0).ok()?;
         u64::try_from(builder.metadata().file_metadata().num_rows()).ok()
     };
     files.iter().map(rows).sum()
@@ -223,10 +222,7 @@ fn leaves_of(field: &ArrowField, above: &mut Vec<String>, leaves: &mut Vec<Vec<S
 }
 
 /// The kind of fault; the library's own text may quote what it found.
-fn fault(path: &Path, file: &Opened, record: u64, error: &ParquetError) -> SourceError {
-    if let Some(fault) = file.take_fault() {
-        return fault.into();
-    }
+fn fault(path: &Path, record: u64, error: &ParquetError) -> SourceError {
     let fault = match error {
         ParquetError::NYI(_) => "it uses a feature that is not supported",
         ParquetError::EOF(_) | ParquetError::NeedMoreData(_) | ParquetError::NeedMoreDataRange(_) => "it is cut short",

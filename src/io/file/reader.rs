@@ -188,7 +188,7 @@ impl Reader {
             Self::Parquet(rows) => return rows.next(path, coordinate, batch),
         };
         let byte = self.bytes();
-        let next = next.map_err(|source| SourceError::reading(path, byte, source))?;
+        let next = next.map_err(|source| SourceError::Read { path: path.into(), byte, source })?;
         Ok((next, byte - before))
     }
 

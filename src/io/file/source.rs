@@ -15,7 +15,6 @@ use super::undescribed::{ColumnChoice, missing};
 use super::waiting::{MOMENT, StopFlag, is_stop, stopped};
 use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
-use crate::io::store::{self, url::StoreUrl};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
 
@@ -66,15 +65,6 @@ pub struct FileSource {
     at_most: usize,
 }
 
-/// Refuses an object of a store: what has been read of it could not be told from another one, once it is gone.
-fn on_disk(path: &Path) -> Result<(), SourceError> {
-    if !store::is_url(path) {
-        return Ok(());
-    }
-    let url = StoreUrl::parse(path)?;
-    Err(store::Fault::AuditOnly.of(&url.text).into())
-}
-
 impl FileSource {
     /// Opens `path` (`-`: standard input, NDJSON and CSV; a directory or a pattern: all its files, in the order of their names) after
     /// `start`.
@@ -84,7 +74,7 @@ impl FileSource {
     /// begin; their bytes are those of the text in them.
     ///
     /// # Errors
-    /// When the input cannot be opened or is an object of a store, when its header or columns do not fit the fields, and when it is not the
+    /// When the input cannot be opened, when its header or columns do not fit the fields, and when it is not the
     /// one that was read up to `start`: shorter, replaced, or with no record ending there.
     pub fn open(
         path: &Path,
@@ -94,7 +84,6 @@ impl FileSource {
         unknown: Unknown,
         start: SourcePosition,
     ) -> Result<Self, SourceError> {
-        on_disk(path)?;
         Self::open_anywhere(path, format, fields, limits, unknown, start)
     }
 
@@ -126,7 +115,6 @@ impl FileSource {
         begun: &[FileBegun],
         pending: &[FileBegun],
     ) -> Result<Self, SourceError> {
-        on_disk(path)?;
         Self::after(path, reading, start, begun, pending)
     }
 
@@ -406,7 +394,7 @@ impl FileSource {
     }
 
     fn unreadable(&self, source: io::Error) -> SourceError {
-        SourceError::reading(&self.file, self.byte, source)
+        SourceError::Read { path: self.file.clone(), byte: self.byte, source }
     }
 
     /// Remembers of several files that the one that is being read has ended.

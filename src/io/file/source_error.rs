@@ -1,19 +1,16 @@
 //! What can go wrong with a file that is read. No message repeats anything of the file's content.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::waiting::is_stop;
 use crate::codec::{ColumnError, HeaderError};
-use crate::io::store::StoreError;
 use crate::telemetry::RejectionReason;
 
 /// An error that ends the reading of a file, as opposed to a rejected record.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum SourceError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
     #[error("cannot open {path}: {source}; check the path and its permissions")]
     Open { path: PathBuf, source: io::Error },
     #[error("cannot read {path} at byte {byte}: {source}; a restart continues after the last committed record")]
@@ -113,14 +110,6 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// What failed at a byte of a text, in the words of its store where it comes from one.
-    pub(super) fn reading(path: &Path, byte: u64, source: io::Error) -> Self {
-        match source.get_ref().and_then(|inner| inner.downcast_ref::<StoreError>()) {
-            Some(fault) => Self::Store(fault.clone()),
-            None => Self::Read { path: path.into(), byte, source },
-        }
-    }
-
     /// Whether nothing is wrong: reading was given up because the process is to end.
     #[must_use]
     pub fn is_stop(&self) -> bool {

@@ -11,7 +11,6 @@ use super::fingerprint::imprint;
 use super::inflate::{Compression, Inflated, skip};
 use super::waiting::{StopFlag, comes};
 use crate::config;
-use crate::io::store::{self, Object};
 
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -52,11 +51,6 @@ impl Stream {
     /// The input at its start, after a byte order mark if there is one. `-` is standard input. A pipe is not waited for.
     pub fn open(path: &Path, stop: &StopFlag) -> Result<Self, SourceError> {
         let fault = |source| SourceError::Open { path: path.into(), source };
-        if store::is_url(path) {
-            let text = Object::open(path)?.text();
-            let inflated = Inflated::new(Box::new(text), None, stop.clone()).map_err(fault)?;
-            return Self { beginning: Beginning::Unseen, stop: stop.clone(), ..Self::with(inflated, true) }.begun(path);
-        }
         let (file, length) = if path == Path::new("-") {
             // Not the buffer of the process: what lies in it could not be asked for.
             (File::from(io::stdin().as_fd().try_clone_to_owned().map_err(fault)?), None)
@@ -80,7 +74,7 @@ impl Stream {
 
     /// Looks at its first bytes, which are there at once.
     fn begun(mut self, path: &Path) -> Result<Self, SourceError> {
-        self.fill().map_err(|source| SourceError::reading(path, 0, source))?;
+        self.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
         Ok(self)
     }
 
@@ -279,11 +273,6 @@ pub fn open_text(path: &Path) -> io::Result<impl Read + use<>> {
 /// The bytes of text in a file, where they are known without reading it: of one regular file that is not compressed.
 #[must_use]
 pub fn plain_length(path: &Path) -> Option<u64> {
-    if store::is_url(path) {
-        // What an object holds is told by its name until it is read.
-        let Ok(store::Found::One(seen)) = store::look(path) else { return None };
-        return Some(seen.length).filter(|_| !config::is_named_compressed(path));
-    }
     // Whoever writes to a pipe has it broken by a reader that only looks.
     if !path.metadata().ok()?.is_file() {
         return None;

@@ -7,7 +7,6 @@ use super::listing::files_of;
 use super::stream::Stream;
 use super::waiting::StopFlag;
 use super::{Format, SourceError};
-use crate::io::store;
 
 /// Which columns of a file are read.
 #[derive(Clone, Copy, Debug)]
@@ -64,16 +63,14 @@ pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
     }
     let comma = Format::Csv { separator: b',' };
     let first = files_of(path, comma)?.and_then(|files| files.into_iter().next()).unwrap_or_else(|| path.to_owned());
-    if !store::is_url(&first) {
-        let metadata = first.metadata().map_err(|source| SourceError::Open { path: first.clone(), source })?;
-        if !metadata.is_file() {
-            return Ok(b',');
-        }
+    let metadata = first.metadata().map_err(|source| SourceError::Open { path: first.clone(), source })?;
+    if !metadata.is_file() {
+        return Ok(b',');
     }
     let mut stream = Stream::open(&first, &StopFlag::default())?;
     let mut line = Vec::new();
     let read = stream.take_line(1 << 20, &mut line);
-    read.map_err(|source| SourceError::reading(path, 0, source))?;
+    read.map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
     Ok(most_frequent(&line))
 }
 

@@ -5,18 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::error::TableError;
 use crate::io::file::{Format, SourceError, files_of};
-use crate::io::store;
 
-/// Which file it is, how long, and when it was last written; of an object what its store says of it.
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    File(u64, u64, u64, i64, i64),
-    Object(Option<store::Seen>),
-}
+/// Device, inode, length, and seconds and nanoseconds of the last write.
+type FileState = (u64, u64, u64, i64, i64);
 
 /// The files of some paths as they are now; empty for what is no regular file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Standing(Vec<(PathBuf, State)>);
+pub struct Standing(Vec<(PathBuf, FileState)>);
 
 impl Standing {
     /// Those of `path` and `more`.
@@ -26,16 +21,12 @@ impl Standing {
     pub fn of(path: &Path, more: &[PathBuf], format: Format) -> Result<Self, TableError> {
         let mut files = Vec::new();
         for path in std::iter::once(path).chain(more.iter().map(PathBuf::as_path)) {
-            let one = || if path.is_file() || store::is_url(path) { vec![path.to_owned()] } else { vec![] };
+            let one = || if path.is_file() { vec![path.to_owned()] } else { vec![] };
             files.extend(files_of(path, format)?.unwrap_or_else(one));
         }
         let state = |file: PathBuf| {
-            if store::is_url(&file) {
-                let seen = store::state_of(&file);
-                return Ok((file, State::Object(seen)));
-            }
             let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
-            let state = State::File(found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
+            let state = (found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec());
             Ok((file, state))
         };
         Ok(Self(files.into_iter().map(state).collect::<Result<_, SourceError>>()?))
@@ -46,13 +37,6 @@ impl Standing {
     /// # Errors
     /// [`TableError::Changed`] with the first of them; as [`of`](Self::of).
     pub fn refuse_changed(&self, path: &Path, more: &[PathBuf], format: Format) -> Result<(), TableError> {
-        // A store is asked once more; a disk is always.
-        for url in std::iter::once(path).chain(more.iter().map(PathBuf::as_path)).filter(|path| store::is_url(path)) {
-            store::look_anew(url).map_err(|error| match error.fault {
-                store::Fault::Missing => TableError::Changed { path: url.to_owned() },
-                _ => SourceError::from(error).into(),
-            })?;
-        }
         let now = Self::of(path, more, format)?;
         if *self == now {
             return Ok(());
