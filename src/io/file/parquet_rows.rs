@@ -9,8 +9,8 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
-use super::listing::files_of;
 use super::fingerprint::imprint;
+use super::listing::files_of;
 use super::position::Next;
 use super::stream::open_file;
 use super::undescribed::ColumnChoice;

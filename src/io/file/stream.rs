@@ -10,7 +10,6 @@ use super::SourceError;
 use super::fingerprint::imprint;
 use super::inflate::{Compression, Inflated, skip};
 use super::waiting::{StopFlag, comes};
-use crate::config;
 
 const BUFFER_BYTES: usize = 256 << 10;
 
