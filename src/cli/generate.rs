@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::generate::publish::Publisher;
-use crate::generate::{Documents, Health, HealthSettings, Layout, Platform, RecordStream, Wearable, WearableSettings};
+use crate::generate::{Health, HealthSettings, Layout, RecordStream, Wearable, WearableSettings};
 
 /// Generate synthetic records; the same seed gives the same bytes on every machine
 #[derive(Debug, clap::Args)]
@@ -62,36 +62,6 @@ struct WearableArgs {
     /// Nested JSON objects (user, profile, device, signals; schemas/wearable-nested.toml)
     #[arg(long)]
     nested: bool,
-    /// Documents as a platform keeps them, instead of records of 25 attributes (docs/formats.md says which schema goes with
-    /// which). Where the person is in a message's key, a file has it beside the value: {"key": …, "value": …}
-    #[arg(long, value_enum, value_name = "P", conflicts_with = "nested")]
-    platform: Option<PlatformArg>,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum PlatformArg {
-    /// Heart rates as Open mHealth's data points (schemas/open-mhealth-heart-rate.toml)
-    OpenMhealth,
-    /// FHIR R4 Bundles of Observations of heart rates (schemas/fhir-bundle.toml)
-    FhirBundle,
-    /// Heart rates of some minutes of a day, as the Fitbit web API gives them (schemas/fitbit-heart-intraday.toml)
-    Fitbit,
-    /// Heart rates as RADAR-base keeps them, as JSON (schemas/radar-heart-rate.toml)
-    Radar,
-    /// Who the people of `radar` are, person after person (schemas/radar-heart-rate-profiles.toml)
-    RadarProfile,
-}
-
-impl PlatformArg {
-    fn platform(self) -> Platform {
-        match self {
-            Self::OpenMhealth => Platform::OpenMhealth,
-            Self::FhirBundle => Platform::FhirBundle,
-            Self::Fitbit => Platform::Fitbit,
-            Self::Radar => Platform::Radar,
-            Self::RadarProfile => Platform::RadarProfile,
-        }
-    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -112,7 +82,7 @@ struct OutputArgs {
     /// Brokers of that topic
     #[arg(long, value_name = "HOST:PORT,…", requires = "topic")]
     brokers: Option<String>,
-    /// Give each message its subject (RADAR-base's: its key, as JSON) as key, so that a person's records stay in one partition (default: no key)
+    /// Give each message its subject as key, so that a person's records stay in one partition (default: no key)
     #[arg(long, requires = "topic")]
     key_by_subject: bool,
     /// A librdkafka property of the producer, such as security.protocol=ssl (repeatable)
@@ -155,16 +125,7 @@ pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
                 interval_micros: u64::try_from(args.interval.as_micros())?,
                 layout,
             };
-            match args.platform {
-                None => deliver(Wearable::new(settings)?, &args.output),
-                Some(_) if args.output.is_csv() => {
-                    bail!("--platform cannot be written as CSV: choose another name than *.csv")
-                }
-                Some(platform) => {
-                    let with_keys = args.output.topic.is_none();
-                    deliver(Documents::new(&settings, platform.platform(), with_keys)?, &args.output)
-                }
-            }
+            deliver(Wearable::new(settings)?, &args.output)
         }
         Kind::Health(args) => {
             if args.output.key_by_subject {

@@ -21,7 +21,7 @@ pub mod weighted;
 
 pub use health::{Health, HealthSettings};
 pub use layout::Layout;
-pub use wearable::{Documents, Platform, Wearable, WearableSettings};
+pub use wearable::{Wearable, WearableSettings};
 
 /// A source of synthetic records that never ends and remembers no record.
 pub trait RecordStream {

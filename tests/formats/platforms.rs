@@ -1,48 +1,40 @@
-//! Documents that `throng generate --platform` invents, through a daemon with the schema that is shipped for them.
+//! Documents of platforms through a daemon with the schema that is shipped for them; FHIR and Fitbit are in `exploded.rs`.
 
 use super::Scene;
-use super::scene::file;
-use super::support::kafka::{Broker, unique};
-use serde_json::Value;
-use std::process::Command;
+use super::scene::{PEOPLE, file, heart_rates};
+use super::support::kafka::{Broker, Record, unique};
+use serde_json::{Value, json};
 
-const RECORDS: usize = 600;
+const EACH: usize = 15;
+const RECORDS: usize = PEOPLE * EACH;
 
-fn generate(broker: &Broker, platform: &str, records: usize, topic: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
-    command.args([
-        "generate",
-        "wearable",
-        "--subjects",
-        "40",
-        "--skew",
-        "0",
-        "--key-by-subject",
-        "--platform",
-        platform,
-    ]);
-    command.args(["--records", &records.to_string(), "--topic", topic, "--brokers", &broker.bootstrap()]);
-    assert!(command.status().expect("it runs").success(), "{platform}");
+fn message(key: Option<String>, value: &Value) -> Record {
+    Record {
+        partition: Some(0),
+        key: key.map(String::into_bytes),
+        payload: Some(value.to_string().into_bytes()),
+        ..Record::default()
+    }
 }
 
-/// What leaves of `RECORDS` documents, and of how many records it is.
+/// Sends `records` through a daemon with `schema`; returns the released lines and the log.
 fn released(
-    platform: &str,
+    broker: &'static Broker,
     schema: &str,
+    records: &[Record],
     source: &str,
-    more: impl Fn(&Broker) -> String,
-) -> Option<(Vec<Value>, String)> {
-    let broker = Broker::shared()?;
+    more: &str,
+) -> (Vec<Value>, String) {
     let schema = std::fs::read_to_string(file(schema)).expect("the schema");
     let scene = Scene { max_age: "2s", ..Scene::new(broker, &schema) };
-    generate(broker, platform, RECORDS, &scene.raw);
-    let mut daemon = scene.start(source, "", &more(broker));
-    scene.wait_consumed(RECORDS, &mut daemon);
+    broker.produce_records(&scene.raw, records);
+    let mut daemon = scene.start(source, "", more);
+    scene.wait_consumed(records.len(), &mut daemon);
     daemon.stop();
-    assert_eq!(scene.letters(), Vec::<Value>::new(), "{platform}: {}", daemon.said());
+    assert_eq!(scene.letters(), Vec::<Value>::new(), "{}", daemon.said());
     let lines = broker.read_committed(&scene.out).into_iter();
     let lines = lines.map(|line| serde_json::from_slice(&line.payload.expect("a payload")).expect("JSON")).collect();
-    Some((lines, daemon.said()))
+    (lines, daemon.said())
 }
 
 fn shown(lines: &[Value], attribute: &str) -> usize {
@@ -51,37 +43,43 @@ fn shown(lines: &[Value], attribute: &str) -> usize {
 
 #[test]
 fn data_points_of_open_mhealth() {
-    let Some((lines, said)) = released("open-mhealth", "open-mhealth-heart-rate.toml", "", |_| String::new()) else {
-        return;
+    let Some(broker) = Broker::shared() else { return };
+    let sample = std::fs::read_to_string(file("samples/open-mhealth-heart-rate.json")).expect("the sample");
+    let sample: Value = serde_json::from_str(&sample).expect("JSON");
+    let point = |i: usize| {
+        let mut point = sample.clone();
+        point["header"]["id"] = json!(format!("point-{i}"));
+        point["header"]["user_id"] = json!(format!("participant-{}", i % PEOPLE));
+        point["body"]["heart_rate"]["value"] = json!(60 + i % PEOPLE % 4 * 5);
+        message(None, &point)
     };
-    assert!(lines.len() > RECORDS * 8 / 10 && shown(&lines, "pulse") > RECORDS / 2, "{}: {said}", lines.len());
-}
-
-#[test]
-fn bundles_of_fhir() {
-    let Some((lines, said)) = released("fhir-bundle", "fhir-bundle.toml", "", |_| String::new()) else { return };
-    // Four observations a Bundle.
-    assert!(lines.len() > 4 * RECORDS * 7 / 10 && shown(&lines, "value") > 2 * RECORDS, "{}: {said}", lines.len());
-}
-
-#[test]
-fn series_of_fitbit() {
-    let Some((lines, said)) = released("fitbit", "fitbit-heart-intraday.toml", "", |_| String::new()) else { return };
-    assert!(lines.len() > 4 * RECORDS * 7 / 10 && shown(&lines, "pulse") > RECORDS, "{}: {said}", lines.len());
+    let records: Vec<Record> = (0..RECORDS).map(point).collect();
+    let (lines, log) = released(broker, "open-mhealth-heart-rate.toml", &records, "", "");
+    assert!(lines.len() > RECORDS * 8 / 10 && shown(&lines, "pulse") > RECORDS / 2, "{}: {log}", lines.len());
 }
 
 #[test]
 fn heart_rates_of_radar_base_with_profiles() {
-    let profiles = |broker: &Broker| {
-        let topic = unique("profiles");
-        broker.create_topic(&topic, 2, true);
-        generate(broker, "radar-profile", 40, &topic);
-        format!(
-            "[[join]]\nname = \"profiles\"\ntopic = \"{topic}\"\n[[group]]\nname = \"rate\"\nattributes = [\"time\", \"pulse\", \"activity\"]\n\
-             [[group]]\nname = \"person\"\nattributes = [\"birth_year\", \"sex\", \"zip\"]\n"
-        )
+    let Some(broker) = Broker::shared() else { return };
+    let topic = unique("profiles");
+    broker.create_topic(&topic, 2, true);
+    let profile = |person: usize| {
+        let sex = ["FEMALE", "MALE"][person % 2];
+        let zip = format!("606{:02}", person % 4);
+        let value = json!({ "birthYear": 1960 + person % 5, "sex": sex, "address": { "zip": zip } });
+        message(Some(format!("user-{person}")), &value)
     };
-    let found = released("radar", "radar-heart-rate-profiles.toml", "key_format = \"json\"", profiles);
-    let Some((lines, said)) = found else { return };
-    assert!(shown(&lines, "sex") > RECORDS / 2 && shown(&lines, "pulse") > RECORDS / 2, "{}: {said}", lines.len());
+    broker.produce_records(&topic, &(0..PEOPLE).map(profile).collect::<Vec<Record>>());
+    let pair = |line: &str| {
+        let pair: Value = serde_json::from_str(line).expect("JSON");
+        message(Some(pair["key"].to_string()), &pair["value"])
+    };
+    let records: Vec<Record> = heart_rates(EACH).lines().map(pair).collect();
+    let more = format!(
+        "[[join]]\nname = \"profiles\"\ntopic = \"{topic}\"\n[[group]]\nname = \"rate\"\nattributes = [\"time\", \"pulse\", \"activity\"]\n\
+         [[group]]\nname = \"person\"\nattributes = [\"birth_year\", \"sex\", \"zip\"]\n"
+    );
+    let (lines, log) =
+        released(broker, "radar-heart-rate-profiles.toml", &records, "key_format = \"json\"", &more);
+    assert!(shown(&lines, "sex") > RECORDS / 2 && shown(&lines, "pulse") > RECORDS / 2, "{}: {log}", lines.len());
 }

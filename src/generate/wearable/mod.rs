@@ -10,7 +10,6 @@
 
 mod day;
 mod devices;
-mod documents;
 pub mod fields;
 mod places;
 mod settings;
@@ -23,7 +22,6 @@ use self::subjects::{Cohort, Subjects};
 use super::dice::Dice;
 use super::layout::{Cell, Layout, csv_header};
 use super::{GenerateError, RecordStream};
-pub use documents::{Documents, Platform};
 pub use settings::WearableSettings;
 
 /// The stream. Memory is that of its subjects, whatever the number of records.
@@ -74,27 +72,6 @@ impl Wearable {
         let delay = if late.is_multiple_of(50) { 5 + (late / 50) % 1_795 } else { (late / 50) % 5 };
         self.settings.start_seconds + (self.clock / 1_000_000) as i64 - delay as i64
     }
-
-    /// Goes on to the next record: whose it is, and when it was measured, in seconds since 1970.
-    fn turn(&mut self) -> i64 {
-        if self.settings.shift_at == Some(self.written) && self.written > 0 {
-            self.subjects = Subjects::new(&self.settings, Cohort::Shifted);
-        }
-        self.written += 1;
-        let seconds = self.measured_at();
-        self.last = self.subjects.pick(self.dice.bits());
-        seconds
-    }
-
-    /// The year in which the stream begins, about.
-    fn year(&self) -> i64 {
-        1970 + self.settings.start_seconds / 31_556_952
-    }
-
-    /// What is measured on the person of the record at `seconds`.
-    fn reading(&mut self, seconds: i64) -> Reading {
-        Reading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice)
-    }
 }
 
 impl RecordStream for Wearable {
@@ -105,8 +82,14 @@ impl RecordStream for Wearable {
     }
 
     fn append(&mut self, out: &mut Vec<u8>) {
-        let seconds = self.turn();
-        let reading = self.reading(seconds);
+        if self.settings.shift_at == Some(self.written) && self.written > 0 {
+            self.subjects = Subjects::new(&self.settings, Cohort::Shifted);
+        }
+        self.written += 1;
+        let seconds = self.measured_at();
+        self.last = self.subjects.pick(self.dice.bits());
+        let reading =
+            Reading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice);
         let mut line = self.subjects.begin(self.last, self.settings.layout, out);
         line.time(&fields::TIMESTAMP, seconds);
         line.text(&fields::ACTIVITY, Cell::Value(reading.activity.name()));
