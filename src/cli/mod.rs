@@ -101,7 +101,7 @@ enum Command {
     /// Check what this machine has, on fresh random inputs
     #[command(subcommand)]
     Selftest(Selftest),
-    /// Measure what this machine has, against its own limits
+    /// Measure how fast this machine counts
     #[command(subcommand)]
     Bench(Bench),
 }
@@ -114,7 +114,7 @@ enum Selftest {
 
 #[derive(Subcommand)]
 enum Bench {
-    /// The GPU against the CPU: the time of the same work, beside what the device could do at best
+    /// Time counting on the GPU and on the CPU, on a generated table
     Gpu(gpu::BenchArgs),
 }
 

@@ -1,43 +1,59 @@
-//! `throng bench gpu`.
+//! `throng bench gpu`: times the same counting on the GPU and on all cores of the CPU.
 
-use super::device::{described, open, share, tell};
-use super::measure::{BenchQuestion, Case, Measured, OnPeer, measure};
+use super::device::{described, open, tell};
+use super::tables::even;
 use crate::cli::outcome::Failure;
+use crate::counting::cuda::CudaCounter;
+use crate::counting::{AttributeSet, CountedTable, CpuCounter, Device, GroupCounter, all_pairs, count_pairs};
+use crate::risk::qid::{Question, Strategy, search, search_with};
 use anyhow::{Context, anyhow};
-use clap::builder::PossibleValuesParser;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde_json::json;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// The GPU against the CPU: the time of the same work, beside what the device could do at best
+/// Columns of the table, of 2 to 100 values.
+const WIDTH: usize = 30;
+
+/// Columns of the search for quasi-identifiers.
+const SEARCHED: usize = 12;
+
+/// Support that a judgement asks for.
+const K: u32 = 5;
+
+/// Each count is repeated this many times; the fastest run is reported.
+const ROUNDS: usize = 3;
+
+/// Time limit of a search for quasi-identifiers, on either backend.
+const SEARCH_LIMIT: Duration = Duration::from_secs(60);
+
+/// Time counting on the GPU and on the CPU, on a generated table
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: 0 measured · 1 the answers differ, or the peer failed · 3 no GPU can be used")]
+#[command(after_help = "Exit codes: 0 measured · 1 the answers differ · 3 no GPU can be used")]
 pub struct BenchArgs {
-    /// What is measured (default: all of it)
-    #[arg(long = "case", value_name = "NAME,…", value_delimiter = ',', value_parser = PossibleValuesParser::new(Case::ALL.map(Case::name)))]
-    cases: Vec<String>,
-    /// Rows of the tables of `counting`
+    /// Rows of the table
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..=100_000_000))]
     rows: u32,
-    /// The rows of all other cases, as a share of what they are meant for (1 to 20 million)
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = share)]
-    scale: f64,
-    /// Threads of the CPU, one measurement each (default: 2, and all cores)
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Vec<u16>,
-    /// Time for each search for quasi-identifiers
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    max_seconds: u64,
-    /// The seed of the tables
+    /// The seed of the table
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// A program that answers the same questions about the same tables: "python3 benches/gpu/peer.py" (PyTorch or CuPy)
-    ///
-    /// The command is split at blanks. Its answers are compared with the CPU's before any of its times is printed.
-    #[arg(long, value_name = "COMMAND")]
-    peer: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// Time of one task on both backends.
+#[derive(Clone, Debug, serde::Serialize)]
+struct Measurement {
+    task: &'static str,
+    /// Column sets that were counted or judged.
+    sets: u64,
+    cpu_seconds: f64,
+    gpu_seconds: f64,
+    /// True if the answers are equal and the device gave its own; none if a search reached its time limit.
+    agrees: Option<bool>,
 }
 
 /// Runs `throng bench gpu`.
@@ -46,103 +62,134 @@ pub struct BenchArgs {
 /// Without a device, where it fails, where the answers differ.
 pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let device = open()?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut threads: Vec<usize> = args.threads.iter().map(|threads| usize::from(*threads)).collect();
-    if threads.is_empty() {
-        threads = vec![2, cores.max(2)];
-    }
-    threads.dedup();
-    let mut cases: Vec<Case> = args.cases.iter().filter_map(|name| Case::named(name)).collect();
-    if cases.is_empty() {
-        cases = Case::ALL.to_vec();
-    }
-    let question = BenchQuestion {
-        cases,
-        rows: args.rows as usize,
-        scale: args.scale,
-        threads,
-        budget: Duration::from_secs(args.max_seconds),
-        seed: args.seed,
-        peer: args.peer.clone(),
-    };
-    let measured = measure(&device, &question, &tell).context("the benchmark broke off")?;
+    let measured = measure(&device, args.rows as usize, args.seed, &tell).context("the benchmark failed")?;
+    let threads = cores();
     if args.json {
-        let report = json!({
-            "device": device.limits().name,
-            "threads": question.threads,
-            "scale": args.scale,
-            "seed": args.seed,
-            "measured": measured,
-        });
+        let name = &device.limits().name;
+        let report = json!({ "device": name, "threads": threads, "rows": args.rows, "seed": args.seed, "measured": measured });
         println!("{report}");
     } else {
-        println!("{}, against the CPU; milliseconds", described(&device));
-        let cpus: String =
-            question.threads.iter().map(|threads| format!(" {:>12}", format!("CPU × {threads}"))).collect();
-        println!(
-            "{:<36} {:>9} {:>9}{cpus} {:>11} {:>9} {:>11} {:>9} {:>11}",
-            "work", "rows", "sets", "GPU", "faster", "bytes floor", "of copy", "ops floor"
-        );
-        measured.iter().for_each(|work| println!("{}", line(work, question.threads.len())));
-        against_the_peer(&measured);
-    }
-    if let Some(work) = measured.iter().find(|work| work.agrees == Some(false)) {
-        return Err(Failure::Running(anyhow!("{}: the answers differ; run throng selftest gpu", work.work)));
-    }
-    let peers = measured.iter().filter_map(|work| work.peer.as_ref().map(|peer| (work, peer)));
-    match peers.into_iter().find(|(_, peer)| peer.agrees != Some(true)) {
-        Some((work, OnPeer { failure: Some(failure), .. })) => {
-            Err(Failure::Running(anyhow!("{}: the peer gave no answer: {failure}", work.work)))
+        println!("{}, against {threads} threads of the CPU; {} rows; milliseconds", described(&device), args.rows);
+        println!("{:<28} {:>6} {:>12} {:>12} {:>9}", "task", "sets", "CPU", "GPU", "faster");
+        for Measurement { task, sets, cpu_seconds, gpu_seconds, agrees } in &measured {
+            let (cpu, gpu, faster) = (cpu_seconds * 1e3, gpu_seconds * 1e3, cpu_seconds / gpu_seconds);
+            let unfinished = if agrees.is_none() { "  (unfinished)" } else { "" };
+            println!("{task:<28} {sets:>6} {cpu:>12.3} {gpu:>12.3} {faster:>8.1}×{unfinished}");
         }
-        Some((work, _)) => Err(Failure::Running(anyhow!("{}: the peer's answer is not the CPU's", work.work))),
+    }
+    match measured.iter().find(|one| one.agrees == Some(false)) {
+        Some(one) => Err(Failure::Running(anyhow!("{}: the answers differ; run throng selftest gpu", one.task))),
         None => Ok(()),
     }
 }
 
-/// A table of the works that the peer was asked about.
-fn against_the_peer(measured: &[Measured]) {
-    let told: Vec<(&Measured, &OnPeer)> =
-        measured.iter().filter_map(|work| work.peer.as_ref().map(|peer| (work, peer))).collect();
-    let Some((_, first)) = told.first() else { return };
-    println!("\nagainst {} on {}, the same tables; milliseconds", first.library, first.device);
-    println!(
-        "{:<36} {:>14} {:<24} {:>11} {:>11} {:>11} {:>9}",
-        "work", "sets asked", "the peer's way", "its median", "its best", "GPU", "faster"
-    );
-    for (work, peer) in told {
-        let milliseconds = |seconds: Option<f64>| seconds.map_or_else(String::new, |s| format!("{:.3}", s * 1e3));
-        let verdict = match (&peer.failure, peer.agrees) {
-            (Some(failure), _) => format!("  no answer: {failure}"),
-            (None, Some(false)) => "  WRONG".to_owned(),
-            (None, _) => String::new(),
-        };
-        println!(
-            "{:<36} {:>14} {:<24} {:>11} {:>11} {:>11} {:>9}{verdict}",
-            work.work,
-            format!("{} of {}", peer.sets, peer.of),
-            peer.form.as_deref().unwrap_or_default(),
-            milliseconds(peer.median_seconds),
-            milliseconds(peer.seconds),
-            milliseconds(Some(work.gpu_seconds)),
-            peer.seconds.map_or_else(String::new, |seconds| format!("{:.1}×", seconds / work.gpu_seconds)),
-        );
-    }
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn line(work: &Measured, columns: usize) -> String {
-    let milliseconds = |seconds: f64| format!("{:.3}", seconds * 1e3);
-    let cpu = |at: usize| work.cpu.get(at).map_or_else(String::new, |cpu| milliseconds(cpu.seconds));
-    let cpus: String = (0..columns).map(|at| format!(" {:>12}", cpu(at))).collect();
-    format!(
-        "{:<36} {:>9} {:>9}{cpus} {:>11} {:>8.1}× {:>11} {:>7.1} % {:>11}{}",
-        work.work,
-        work.rows,
-        work.candidates,
-        milliseconds(work.gpu_seconds),
-        work.speedup,
-        milliseconds(work.bytes_floor_seconds),
-        100.0 * work.bandwidth_share,
-        milliseconds(work.operations_floor_seconds),
-        if work.agrees.is_none() { "  (unfinished)" } else { "" }
-    )
+/// Times counts, judgements, joint counts of pairs and a search for quasi-identifiers.
+fn measure(
+    device: &Arc<dyn Device>,
+    rows: usize,
+    seed: u64,
+    progress: &dyn Fn(&str),
+) -> anyhow::Result<Vec<Measurement>> {
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    let cardinalities: Vec<u32> = (0..WIDTH as u32).map(|at| 2 + at * 98 / (WIDTH as u32 - 1)).collect();
+    let records = even(rows, &cardinalities, None, &mut dice);
+    let people = even(rows, &cardinalities, Some((rows as u32 / 20).max(1)), &mut dice);
+    let mut measured = Vec::new();
+    for (task, table, size, sets, judging) in [
+        ("count pairs", &records, 2, 2000, false),
+        ("judge triples", &records, 3, 2000, true),
+        ("count fours", &records, 4, 200, false),
+        ("judge sixes", &records, 6, 500, true),
+        ("judge people by pairs", &people, 2, 500, true),
+        ("count people by fours", &people, 4, 50, false),
+    ] {
+        progress(task);
+        let sets = some_sets(size, sets, &mut dice);
+        let ask = |counter: &dyn GroupCounter| -> anyhow::Result<_> {
+            if judging { Ok((vec![], counter.judge(&sets, K, &|| false)?)) } else { Ok((counter.count(&sets, K)?, vec![])) }
+        };
+        let (gpu, cpu) = (CudaCounter::new(device, table, 1, None)?, CpuCounter::new(table, cores()));
+        let (gpu_seconds, found) = fastest(|| ask(&gpu))?;
+        let (cpu_seconds, expected) = fastest(|| ask(&cpu))?;
+        let agrees = Some(found == expected && gpu.used().failures == 0);
+        measured.push(Measurement { task, sets: sets.len() as u64, cpu_seconds, gpu_seconds, agrees });
+    }
+    progress("joint counts of all pairs");
+    measured.push(joint_counts(device, &records)?);
+    progress("find-qid");
+    measured.push(find_qid(device, &records)?);
+    Ok(measured)
+}
+
+fn some_sets(size: usize, count: usize, dice: &mut impl Rng) -> Vec<AttributeSet> {
+    let columns: Vec<usize> = (0..WIDTH).collect();
+    (0..count).map(|_| columns.choose_multiple(dice, size).copied().collect()).collect()
+}
+
+fn joint_counts(device: &Arc<dyn Device>, table: &CountedTable) -> anyhow::Result<Measurement> {
+    let pairs = all_pairs(table.width());
+    let gpu = CudaCounter::new(device, table, 1, None)?;
+    let (gpu_seconds, found) = fastest(|| Ok(gpu.count_pairs(&pairs)))?;
+    let (cpu_seconds, expected) = fastest(|| Ok(count_pairs(table, &pairs)))?;
+    let agrees = Some(found == expected && gpu.used().failures == 0);
+    Ok(Measurement { task: "joint counts of all pairs", sets: pairs.len() as u64, cpu_seconds, gpu_seconds, agrees })
+}
+
+/// One search; the upload of the table is part of the device's time.
+fn find_qid(device: &Arc<dyn Device>, table: &CountedTable) -> anyhow::Result<Measurement> {
+    let columns = AttributeSet::first(SEARCHED);
+    let question = |threads| Question {
+        k: K,
+        strategy: Strategy::default(),
+        threads,
+        budget: Some(SEARCH_LIMIT),
+        memory: None,
+        columns: columns.clone(),
+    };
+    let started = Instant::now();
+    let gpu = CudaCounter::new(device, table, 1, None)?;
+    let found = search_with(table, &gpu, &question(1), &|_| {})?;
+    let gpu_seconds = started.elapsed().as_secs_f64();
+    let started = Instant::now();
+    let expected = search(table, &question(cores()), &|_| {});
+    let cpu_seconds = started.elapsed().as_secs_f64();
+    let equal = (&found.minimal_qids, &found.maximal_non_qids) == (&expected.minimal_qids, &expected.maximal_non_qids);
+    let agrees = (found.complete && expected.complete).then(|| equal && gpu.used().failures == 0);
+    Ok(Measurement { task: "find-qid on 12 columns", sets: found.evaluated, cpu_seconds, gpu_seconds, agrees })
+}
+
+/// Seconds of the fastest round, and the last answer.
+fn fastest<T>(mut work: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<(f64, T)> {
+    let mut round = || {
+        let started = Instant::now();
+        let answer = work()?;
+        anyhow::Ok((started.elapsed().as_secs_f64(), answer))
+    };
+    let (mut best, mut answer) = round()?;
+    for _ in 1..ROUNDS {
+        let (seconds, next) = round()?;
+        (best, answer) = (best.min(seconds), next);
+    }
+    Ok((best, answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::cuda::emulator::Emulator;
+
+    #[test]
+    fn bench_on_the_emulated_device_agrees_with_the_cpu() {
+        let device: Arc<dyn Device> = Emulator::start(256 << 20, 3);
+        let measured = measure(&device, 300, 5, &|_| {}).expect("there is room");
+        assert_eq!(measured.len(), 8);
+        for one in measured {
+            assert_eq!(one.agrees, Some(true), "{one:?}");
+            assert!(one.gpu_seconds > 0.0 && one.cpu_seconds > 0.0 && one.sets > 0, "{one:?}");
+        }
+    }
 }

@@ -8,14 +8,12 @@
 //! | `selftest` | the command `throng selftest gpu` |
 //! | `check` | the device against the CPU on random tables |
 //! | `bench` | the command `throng bench gpu` |
-//! | `measure` | the time of the same work on both, and by a peer |
 //! | `device` | how the device is opened and described |
 //! | `tables` | random tables |
 
 mod bench;
 mod check;
 mod device;
-mod measure;
 mod selftest;
 mod tables;
 

@@ -19,9 +19,8 @@ const SOURCES: [(&str, &str); 8] = [
 ];
 
 /// Every kernel of the program.
-pub const KERNELS: [&str; 18] = [
+pub const KERNELS: [&str; 17] = [
     "append",
-    "copy",
     "count_slices",
     "dense_crowds",
     "dense_people",

@@ -45,7 +45,7 @@ int main() {
         LISTED(append),        LISTED(widen),        LISTED(small_records), LISTED(small_people),
         LISTED(dense_records), LISTED(dense_people), LISTED(sparse_records), LISTED(sparse_people),
         LISTED(dense_crowds),  LISTED(expose_dense), LISTED(expose_sparse),  LISTED(summarize),
-        LISTED(summarize_crowds), LISTED(infer),      LISTED(recode),          LISTED(copy),
+        LISTED(summarize_crowds), LISTED(infer),      LISTED(recode),
         LISTED(slice),         LISTED(count_slices),
     };
     std::map<uint64_t, std::unique_ptr<emulation::Guarded>> memory;

@@ -71,8 +71,3 @@ KERNEL recode(const Recoding* recodings, u64 start, u64 rows, u64 capacity) {
         }
     }
 }
-
-// Copies memory to memory, sixteen bytes a thread and step: what any kernel could move at best.
-KERNEL copy(const uint4* from, uint4* to, u64 count) {
-    for (u64 at = blockIdx.x * (u64)blockDim.x + threadIdx.x; at < count; at += gridDim.x * (u64)blockDim.x) to[at] = from[at];
-}
