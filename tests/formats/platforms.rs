@@ -79,7 +79,6 @@ fn heart_rates_of_radar_base_with_profiles() {
         "[[join]]\nname = \"profiles\"\ntopic = \"{topic}\"\n[[group]]\nname = \"rate\"\nattributes = [\"time\", \"pulse\", \"activity\"]\n\
          [[group]]\nname = \"person\"\nattributes = [\"birth_year\", \"sex\", \"zip\"]\n"
     );
-    let (lines, log) =
-        released(broker, "radar-heart-rate-profiles.toml", &records, "key_format = \"json\"", &more);
+    let (lines, log) = released(broker, "radar-heart-rate-profiles.toml", &records, "key_format = \"json\"", &more);
     assert!(shown(&lines, "sex") > RECORDS / 2 && shown(&lines, "pulse") > RECORDS / 2, "{}: {log}", lines.len());
 }

@@ -66,7 +66,8 @@ pub fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let threads = cores();
     if args.json {
         let name = &device.limits().name;
-        let report = json!({ "device": name, "threads": threads, "rows": args.rows, "seed": args.seed, "measured": measured });
+        let report =
+            json!({ "device": name, "threads": threads, "rows": args.rows, "seed": args.seed, "measured": measured });
         println!("{report}");
     } else {
         println!("{}, against {threads} threads of the CPU; {} rows; milliseconds", described(&device), args.rows);
@@ -110,7 +111,11 @@ fn measure(
         progress(task);
         let sets = some_sets(size, sets, &mut dice);
         let ask = |counter: &dyn GroupCounter| -> anyhow::Result<_> {
-            if judging { Ok((vec![], counter.judge(&sets, K, &|| false)?)) } else { Ok((counter.count(&sets, K)?, vec![])) }
+            if judging {
+                Ok((vec![], counter.judge(&sets, K, &|| false)?))
+            } else {
+                Ok((counter.count(&sets, K)?, vec![]))
+            }
         };
         let (gpu, cpu) = (CudaCounter::new(device, table, 1, None)?, CpuCounter::new(table, cores()));
         let (gpu_seconds, found) = fastest(|| ask(&gpu))?;

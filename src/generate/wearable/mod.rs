@@ -88,8 +88,7 @@ impl RecordStream for Wearable {
         self.written += 1;
         let seconds = self.measured_at();
         self.last = self.subjects.pick(self.dice.bits());
-        let reading =
-            Reading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice);
+        let reading = Reading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice);
         let mut line = self.subjects.begin(self.last, self.settings.layout, out);
         line.time(&fields::TIMESTAMP, seconds);
         line.text(&fields::ACTIVITY, Cell::Value(reading.activity.name()));
