@@ -194,11 +194,6 @@ pub struct Telemetry {
     /// A PEM file of the authorities that vouch for the collector; the public ones without.
     #[schemars(example = &"secret/collector-ca.crt")]
     pub otlp_ca_file: Option<PathBuf>,
-    /// How often the daemon tries attacks on a batch that it has just released, at the lowest priority, for
-    /// `throng_attack_yield`, at least `1ms`; `0s`: never. The first time is after half a minute, or this where it is shorter.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"10m")]
-    pub attack_interval: Duration,
 }
 
 /// Certificate and key of the pages.
@@ -224,7 +219,6 @@ impl Default for Telemetry {
             tls: PagesTls::default(),
             otlp_endpoint: None,
             otlp_ca_file: None,
-            attack_interval: Duration::from_mins(10),
         }
     }
 }

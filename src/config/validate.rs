@@ -439,14 +439,6 @@ fn address(url: &str, key: &str, remedy: &str, found: &mut Complaints) {
 fn surroundings(config: &Config, found: &mut Complaints) {
     let time = config.process.shutdown_time > Duration::ZERO;
     found.unless(time, "process.shutdown_time", "an end needs time", "give at least 1s; 45s is usual");
-    let interval = config.telemetry.attack_interval;
-    let measured = interval.is_zero() || interval >= Duration::from_millis(1);
-    found.unless(
-        measured,
-        "telemetry.attack_interval",
-        "the interval is too short",
-        "give at least 1ms, or 0s for never",
-    );
     let state = &config.state;
     found.unless(!empty(&state.path), "state.path", "no state directory is named", "set it, for example \"state/\"");
     let classes = state.max_ledger_classes > 0;

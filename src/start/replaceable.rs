@@ -62,7 +62,6 @@ pub const RULES: &[Rule] = &[
     rule("state", Change::Start, "the state is open since the start"),
     rule("compute", Change::Start, "the hardware is chosen at the start"),
     rule("telemetry", Change::Start, "the pages and the log are open since the start"),
-    rule("telemetry.attack_interval", Change::Free, "the next attacks are tried by it"),
     rule("process", Change::Start, "the end is timed from the start on"),
     rule("process.memory_limit", Change::Start, "the memory is divided at the start"),
     rule("test", Change::Free, "the next reload is tried by them"),
@@ -211,7 +210,6 @@ mod tests {
             |c| c.privacy.support_window = Duration::from_hours(48),
             |c| c.batch.max_records = 7,
             |c| c.plan.interval = Duration::from_secs(1),
-            |c| c.telemetry.attack_interval = Duration::ZERO,
         ];
         for change in free {
             assert_eq!(refused(change), [""; 0]);

@@ -20,7 +20,7 @@ pub use erasures::{ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, 
 pub use following::{StateCopied, StateKept, StateRestored};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
-pub use promises::{AttacksTried, LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
+pub use promises::{LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileOpened, PassedOver, WrongType};
 pub use reloads::{PolicyInForce, Reloaded};
 pub use sharing::{

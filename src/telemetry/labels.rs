@@ -241,20 +241,6 @@ labels! {
 }
 
 labels! {
-    /// An attack that the daemon tries on what it has released.
-    Attack {
-        /// To find a person's line by known values.
-        Linkage = "linkage",
-        /// To join two fragments of a person.
-        Joining = "joining",
-        /// To undo generalization by what left finer.
-        Exclusion = "exclusion",
-        /// To learn the sensitive value of a class.
-        Homogeneity = "homogeneity",
-    }
-}
-
-labels! {
     /// A stated limit that was reached.
     Limit {
         /// The ledger remembers no further classes: their records are suppressed.

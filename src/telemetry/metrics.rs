@@ -9,7 +9,7 @@ use super::divided::Parts;
 use super::erasure_metrics::Erasures;
 use super::following::Following;
 use super::labels::{
-    AbortReason, Attack, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
+    AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, SpanOutcome, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::planned::Planning;
@@ -132,8 +132,6 @@ pub(super) struct Health {
     pub refusals: IntCounter,
     pub violations: IntCounter,
     pub limits: PerLabel<Limit, IntCounter>,
-    pub attack_yield: PerLabel<Attack, Gauge>,
-    pub attack_above: PerLabel<Attack, Gauge>,
     pub ready: IntGauge,
     pub reloads: PerLabel<ReloadOutcome, IntCounter>,
     pub reload_refused: IntGauge,
@@ -447,16 +445,6 @@ impl Health {
                 "Times that a stated limit was reached; one that values reach, at most every ten minutes.",
                 "limit",
             ),
-            attack_yield: untold(shelf.gauges(
-                "throng_attack_yield",
-                "How often an attack on a recent batch is right, in steps of a twentieth; NaN until it was tried, every telemetry.attack_interval.",
-                "attack",
-            )),
-            attack_above: untold(shelf.gauges(
-                "throng_attack_above_promise",
-                "1 where that is more than what the configuration promises, beyond rounding; NaN until it was tried.",
-                "attack",
-            )),
             ready: shelf.count("throng_ready", "1 while the daemon is ready."),
             reloads: shelf.counters("throng_reloads_total", "Times that the configuration was read anew, by outcome.", "outcome"),
             reload_refused: shelf.count("throng_last_reload_refused", "1 while the configuration that was read last was refused: an older one is in force."),

@@ -30,7 +30,7 @@ mod traced;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttacksTried, AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
+    AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
     ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed,
     EvidenceGathered, FileOpened, ForeignIgnored, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed,
     PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded,
@@ -40,7 +40,7 @@ pub use events::{
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Attack, Counts, ForeignReason, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome,
+    AbortReason, Counts, ForeignReason, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome,
     SecurityRefusal, SpanOutcome, Stage, SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};

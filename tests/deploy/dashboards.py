@@ -45,7 +45,6 @@ class Machine:
             "THRONG__SOURCE__BROKERS": self.brokers,
             "THRONG__STATE__PATH": str(folder / "state"),
             "THRONG__TELEMETRY__LISTEN": f"127.0.0.1:{self.pages}",
-            "THRONG__TELEMETRY__ATTACK_INTERVAL": "2s",
             "THRONG__PRIVACY__MAX_DELAY": "5s",
         }
         self.started = []

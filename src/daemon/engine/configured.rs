@@ -7,7 +7,6 @@ use crate::anonymity::treatment::treat::Policy;
 use crate::codec::{LineFormat, TypedGroup};
 use crate::config::{Backend, Config, Join, Recoding, SinkKind};
 use crate::counting::Wanted;
-use crate::evaluation::attack::Promises;
 use crate::io::registry::FramedAs;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
@@ -64,8 +63,6 @@ pub(super) fn settings(
         rows: config.sink.rows,
         absent_as_null,
         monitor: config.sink.kind == SinkKind::None,
-        attack_interval_ms: i64::try_from(config.telemetry.attack_interval.as_millis()).unwrap_or(i64::MAX),
-        promises: Promises::of(config, schema.subject.is_some()),
         accept_rewind,
         max_dictionary_values: config.state.max_dictionary_values,
         dictionary_bytes: bounds.dictionary_bytes,

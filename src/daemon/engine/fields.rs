@@ -1,6 +1,5 @@
 //! All that an engine knows and remembers.
 
-use super::attack::Attacks;
 use super::certifier::Certifier;
 use super::draws::Draws;
 use super::handing::Handing;
@@ -120,7 +119,6 @@ pub struct Engine {
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,
     pub(super) blank: Blank,
-    pub(super) attacks: Attacks,
     /// What signs certificates; none where none are written.
     pub(super) certifier: Option<Certifier>,
     /// How what leaves may be untrue.

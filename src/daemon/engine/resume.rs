@@ -1,6 +1,5 @@
 //! An engine that goes on where its state ended.
 
-use super::attack::Attacks;
 use super::fields::{Coding, Durable, Engine, InForce, Learning, Planning};
 use super::handing::Handing;
 use super::held::Held;
@@ -156,7 +155,6 @@ impl Engine {
             digest,
             draws,
             blank,
-            attacks: Attacks::default(),
             certifier,
             untruthful,
             origin: Arc::new(FileOrigin),

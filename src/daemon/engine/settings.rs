@@ -6,7 +6,6 @@ use crate::anonymity::treatment::treat::Policy;
 use crate::codec::LineFormat;
 use crate::config::Rows;
 use crate::counting::Wanted;
-use crate::evaluation::attack::Promises;
 use crate::release::given::Needs;
 use std::time::Duration;
 
@@ -35,10 +34,6 @@ pub struct EngineSettings {
     pub absent_as_null: bool,
     /// Nothing is released: the risk is measured.
     pub monitor: bool,
-    /// How often attacks are tried on what has left; 0: never.
-    pub attack_interval_ms: i64,
-    /// What is promised of such attacks.
-    pub promises: Promises,
     /// Offsets that the state has settled may come again; without it they are refused.
     pub accept_rewind: bool,
     /// At most so many values of one attribute have a code; a value that finds no room shows `*`.

@@ -5,7 +5,6 @@
 
 use super::account::After;
 use super::ahead::{Encoder, SetOnDrop, Turn, Upcoming};
-use super::attack::Target;
 use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
@@ -79,8 +78,6 @@ struct Effects {
     handed_on: HandedOn,
     witnessed: WitnessDelta,
     report: BatchReport,
-    /// A copy to try attacks on, where it is time.
-    target: Option<Target>,
 }
 
 /// A batch with all that will be remembered of it, in memory.
@@ -224,13 +221,12 @@ impl Engine {
         let after = After { remaining: &remaining, handed_on: &handed_on.rows };
         let mut report = self.account(&gathered, &proposal, &turnout, &after, &verified, order.settling);
         gathered.turnout = turnout;
-        let target = self.target(&gathered, &mut proposal, &verified);
         // The last moment: the pairs of the batch before have had all this time.
         let start = Instant::now();
         self.settle_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let effects = Effects { verified, remaining, handed_on, witnessed, report, target };
+        let effects = Effects { verified, remaining, handed_on, witnessed, report };
         let mut intent = self.intent(&gathered, order, &effects, marks);
         intent.certificate = self.certify(&gathered, &effects.verified, &effects.report, &intent.ranges);
         Prepared { gathered, effects, intent }
@@ -318,7 +314,7 @@ impl Engine {
         let start = Instant::now();
         let Delivered { prepared, lengths, bytes_out } = delivered;
         let Prepared { gathered, effects, intent } = prepared;
-        let Effects { verified, remaining, witnessed, mut report, target, .. } = effects;
+        let Effects { verified, remaining, witnessed, mut report, .. } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
             gathered;
         let adopted = gathered.planned.plan.is_some();
@@ -350,9 +346,6 @@ impl Engine {
             self.begin_recheck();
         }
         self.forget_rows();
-        if let Some(target) = target {
-            self.attack(target, gathered.age_ms);
-        }
         crash_point("applied");
         report.dampened_cells = gathered.dampened_cells;
         report.altered_cells = gathered.altered_cells;

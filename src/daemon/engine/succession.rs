@@ -52,7 +52,6 @@ impl Engine {
         next.sharing = std::mem::take(&mut self.sharing);
         next.handing = std::mem::take(&mut self.handing);
         next.put_terms(digest.bytes());
-        next.attacks = std::mem::take(&mut self.attacks);
         next.origin = Arc::clone(&self.origin);
         PolicyInForce { digest: &digest.short(), k: config.privacy.k }.emit(&self.telemetry);
         Ok(next)

@@ -75,7 +75,7 @@ pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
 }
 
 /// Tries every meeting by order and by time.
-pub fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
+fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
     if meetings.is_empty() {
         return Vec::new();
     }

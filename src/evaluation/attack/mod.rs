@@ -42,20 +42,6 @@ pub use trials::Yield;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// The attacks that one batch is enough for: linkage, joining by order and time, exclusion and homogeneity. Not joining by counts: its few
-/// trials are of few people each.
-#[must_use]
-pub fn on_a_batch(release: &Release<'_>, effort: Effort) -> Vec<Yield> {
-    let mut dice = ChaCha8Rng::seed_from_u64(effort.seed);
-    let mut yields = linkage::run(release, effort, &mut dice);
-    let known = release.known();
-    let meetings = joining::meetings(&known, effort, &mut dice);
-    yields.extend(joining::by_place(release, &meetings));
-    yields.extend(exclusion::run(release, effort, &mut dice));
-    yields.extend(homogeneity::run(release));
-    yields
-}
-
 /// Runs every attack; `tell` is told which, before it runs. Groups without a lineage are passed over: nobody could say whether
 /// an attack was right.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Verification, the state, and limits that were reached.
 
-use crate::telemetry::labels::{Attack, Label, Limit};
+use crate::telemetry::labels::{Label, Limit};
 use crate::telemetry::metrics::clamped;
 use crate::telemetry::status::Telemetry;
 
@@ -48,31 +48,6 @@ impl StateRecovered {
         if telemetry.may_log("state_recovered", "") {
             let (sequence, deltas) = (self.sequence, self.deltas);
             tracing::info!(sequence, deltas, seconds = self.seconds, bytes, "state recovered");
-        }
-    }
-}
-
-/// Attacks were tried on a batch that had left.
-#[derive(Clone, Debug)]
-pub struct AttacksTried {
-    /// Their success, rounded, and whether the whole of its interval lies above what is promised.
-    pub tried: Vec<(Attack, f64, bool)>,
-}
-
-impl AttacksTried {
-    /// Tells the log and the metrics.
-    pub fn emit(&self, telemetry: &Telemetry) {
-        let health = &telemetry.metrics().health;
-        for &(attack, success, above) in &self.tried {
-            health.attack_yield.of(attack).set(success);
-            health.attack_above.of(attack).set(f64::from(u8::from(above)));
-            if above && telemetry.may_log("attack_above_promise", attack.as_str()) {
-                tracing::error!(
-                    attack = attack.as_str(),
-                    success,
-                    "an attack on the release succeeds more often than promised"
-                );
-            }
         }
     }
 }
