@@ -134,10 +134,10 @@ fn a_series_leaves_other_files_alone_and_is_recounted() {
 }
 
 #[test]
-fn what_leaves_exchanged_is_called_untruthful() {
+fn altered_outputs_are_marked_untruthful() {
     let place = place();
     assert_eq!(schemas(&place, &[])["body"]["x-throng-truthful"], true);
-    assert_eq!(schemas(&place, &[("TREATMENT__DAMPENING", "true")])["body"]["x-throng-truthful"], false);
+    assert_eq!(schemas(&place, &[("TREATMENT__PRESET", "coverage")])["body"]["x-throng-truthful"], false);
 }
 
 #[test]

@@ -468,8 +468,7 @@ fn what_it_does_not_go_with_is_refused_by_name() {
     };
     refused("", &[("PLAN__GROUPS", "cliques")], &["plan.shared", "price"]);
     refused("", &[("PRIVACY__BATCH_CROWD", "4")], &["plan.shared", "batch_crowd"]);
-    refused("", &[("TREATMENT__DAMPENING", "true")], &["plan.shared", "dampening"]);
-    refused("", &[("TREATMENT__PRESET", "default")], &["plan.shared", "preset"]);
+    refused("", &[("TREATMENT__PRESET", "coverage")], &["plan.shared", "preset"]);
     refused("[[keep]]\nattributes = [\"timestamp\", \"steps\"]\n", &[], &["keep[0].attributes", "wish"]);
     let schema = std::fs::read_to_string("schemas/wearable.toml").expect("a schema");
     for (name, what) in [("age", "not said to change"), ("email", "identifier"), ("nothing", "no attribute")] {

@@ -13,7 +13,7 @@ const MOST: usize = 16;
 pub(super) fn joins(config: &Config, found: &mut Complaints) {
     let joins = &config.join;
     found.unless(joins.len() <= MOST, "join", "these are too many", &format!("keep at most {MOST}"));
-    let untrue = config.treatment.dampening || !config.treatment.untruths().is_empty();
+    let untrue = config.treatment.may_be_untruthful();
     let message = "cells of profiles are as they are when they leave, and treatments that alter values would be undone";
     let remedy = "choose treatments that generalize or suppress, or remove the joins";
     found.unless(joins.is_empty() || !untrue, "join", message, remedy);

@@ -58,8 +58,8 @@ fn every_pair_of_files_is_compared() {
     assert_eq!(keys(&of(Some("in.ndjson"), &[])), ["sink.dead_letter_path"]);
     let mut marked = of(None, &["a", "untruthful"]);
     assert!(keys(&marked).is_empty());
-    marked.treatment.dampening = true;
-    assert_eq!(keys(&marked), ["treatment.dampening"], "the mark would overwrite a group");
+    marked.treatment.preset = Preset::Coverage;
+    assert_eq!(keys(&marked), ["treatment.preset"], "the mark would overwrite a group");
     let mut beside = of(None, &[]);
     for (path, clash) in [("*.ndjson", false), ("o*", true), ("out.[a-z]", false), ("", true), ("x", false)] {
         beside.source.path = root.path().join(path);

@@ -55,7 +55,7 @@ pub struct Plan {
     /// generalized hour beside each signal. At most 2, each of the role `time` or `quasi` with `changes = "always"` in the record schema;
     /// with `plan.groups` of `given` or `price`. Where groups are given, name them in each `[[group]]` in which they shall stand. Within
     /// each value that is shown the guarantees of a batch hold: k people, and no fragments that counting joins. Needs
-    /// `privacy.batch_crowd` of k; not with dampening, nor with treatments that alter numbers or make compartments.
+    /// `privacy.batch_crowd` of k; not with treatments that alter numbers or make compartments.
     #[schemars(example = ["timestamp"])]
     pub shared: Vec<String>,
     /// Recent records that the planner learns from.

@@ -23,9 +23,6 @@ pub(super) fn shared(config: &Config, found: &mut Complaints) {
     let crowd = config.privacy.crowd_in_batch() >= config.privacy.crowd();
     let message = "every shared value needs its crowd in the batch, and fewer people are asked for there";
     found.unless(crowd, KEY, message, "set privacy.batch_crowd to privacy.k, or remove the key");
-    let remedy = "set treatment.dampening = false, or remove plan.shared";
-    let message = "dampening exchanges values between the parts of a batch";
-    found.unless(!config.treatment.dampening, KEY, message, remedy);
     let untold = |treat: Treat| treat.is_untruthful() || treat == Treat::Compartment;
     let alters = config.treatment.rules().iter().any(|rule| untold(rule.treat));
     let message = "treatments that alter numbers, or that make compartments, do not know of shared attributes";

@@ -78,16 +78,6 @@ fn formats_follow_the_extension_of_files() {
 }
 
 #[test]
-fn dampening_is_off_unless_asked_for_and_its_shares_have_ranges() {
-    assert!(!read(LEAST).expect("complete").treatment.dampening);
-    let found = |keys_of_treatment: &str| read(&format!("{LEAST}[treatment]\n{keys_of_treatment}"));
-    assert!(found("dampening = true").expect("complete").treatment.dampening);
-    assert_eq!(keys(found("dampening_above = 0.0")), ["treatment.dampening_above"]);
-    assert_eq!(keys(found("dampening_most_altered = 1.5")), ["treatment.dampening_most_altered"]);
-    assert!(found("dampening_above = 1.0\ndampening_most_altered = 0.5").is_ok());
-}
-
-#[test]
 fn a_key_that_would_do_nothing_is_refused() {
     let problems = read(&format!("{LEAST}[treatment]\nswapping = \"always\"")).expect_err("an unknown key");
     let [problem] = &problems[..] else { panic!("one problem: {problems:?}") };

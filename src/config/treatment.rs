@@ -73,7 +73,7 @@ pub enum Preset {
     KAnonymous,
     /// By coverage ([POD] Table 6.3): compartments from 50 %; below, texts are suppressed, and numbers generalized above 15 % and
     /// perturbed up to there. **Untruthful.**
-    Default,
+    Coverage,
     /// By cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized from there; texts leave in
     /// compartments below 90 % and are suppressed from there. **Untruthful.**
     A,
@@ -89,7 +89,7 @@ impl Preset {
     pub fn name(self) -> &'static str {
         match self {
             Self::KAnonymous => "k-anonymous",
-            Self::Default => "default",
+            Self::Coverage => "coverage",
             Self::A => "a",
             Self::B => "b",
             Self::C => "c",
@@ -111,7 +111,7 @@ impl Preset {
         };
         match self {
             Self::KAnonymous => Vec::new(),
-            Self::Default => vec![
+            Self::Coverage => vec![
                 TreatmentRule { coverage_from: Some(0.5), ..rule(None, Treat::Compartment) },
                 rule(categorical, Treat::SuppressCell),
                 TreatmentRule { coverage_from: Some(0.15), ..rule(numeric, Treat::Generalize) },
@@ -174,40 +174,17 @@ impl TreatmentRule {
 }
 
 /// How records are treated that stand out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Treatment {
     /// A ready composition: which treatment an attribute gets that no `[[treatment.rule]]` fits. All but `k-anonymous` measure the
     /// attributes on records of `plan.prime` or of the source file; `throng check --explain` says what each has come to and why.
-    #[schemars(example = Preset::Default)]
+    #[schemars(example = Preset::Coverage)]
     pub preset: Preset,
     /// Own rules, before those of the preset; of several that fit an attribute the first counts. Attributes that fit none are
     /// generalized. What is sensitive or insensitive is not treated by rules.
     #[schemars(example = [TreatmentRule { attributes: vec!["steps".into()], treat: Treat::Perturb, ..TreatmentRule::default() }])]
     pub rule: Vec<TreatmentRule>,
-    /// Exchange values between records of different people in one batch, so that no value of one attribute tells a value
-    /// of another almost surely. What leaves is then not true of everybody it is said of, the output is marked as such,
-    /// and an observer who knows everybody else's values may tell altered members of a crowd from true ones.
-    #[schemars(example = true)]
-    pub dampening: bool,
-    /// Inferences P(v|u) at or above this are dampened, above 0 and at most 1.
-    #[schemars(example = 0.95, extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub dampening_above: f64,
-    /// Share of a batch's cells of one attribute that dampening may alter, above 0 and at most 1.
-    #[schemars(example = 0.01, extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub dampening_most_altered: f64,
-}
-
-impl Default for Treatment {
-    fn default() -> Self {
-        Self {
-            preset: Preset::default(),
-            rule: Vec::new(),
-            dampening: false,
-            dampening_above: 0.95,
-            dampening_most_altered: 0.01,
-        }
-    }
 }
 
 impl Treatment {
@@ -226,25 +203,13 @@ impl Treatment {
     /// The first key by which what leaves may be untrue.
     #[must_use]
     pub fn untruthful_key(&self) -> &'static str {
-        match (self.dampening, self.rule.iter().any(|rule| rule.treat.is_untruthful())) {
-            (true, _) => "treatment.dampening",
-            (false, true) => "treatment.rule",
-            (false, false) => "treatment.preset",
-        }
-    }
-
-    /// The ways in which what leaves may be untrue, in words; none where all is true.
-    #[must_use]
-    pub fn untruths(&self) -> Vec<&'static str> {
-        let altered = self.rules().iter().any(|rule| rule.treat.is_untruthful());
-        let exchanged = self.dampening.then_some("values exchanged between records");
-        exchanged.into_iter().chain(altered.then_some("numbers replaced by others or by means")).collect()
+        if self.rule.iter().any(|rule| rule.treat.is_untruthful()) { "treatment.rule" } else { "treatment.preset" }
     }
 
     /// Whether what leaves may be untrue of those it is said of; of a preset whose rules are still to be measured, whether it can come
     /// to that.
     #[must_use]
     pub fn may_be_untruthful(&self) -> bool {
-        !self.untruths().is_empty()
+        self.rules().iter().any(|rule| rule.treat.is_untruthful())
     }
 }

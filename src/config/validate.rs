@@ -49,7 +49,6 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     state(config, &mut found);
     residue(config, &mut found);
     security(config, &mut found);
-    dampening(config, &mut found);
     rules(config, &mut found);
     dictionaries(config, &mut found);
     topics(config, &mut found);
@@ -131,18 +130,6 @@ fn separator(separator: char, key: &str, found: &mut Complaints) {
         "this character cannot separate fields",
         "give one ASCII character like \",\" or \"\\t\"",
     );
-}
-
-fn dampening(config: &Config, found: &mut Complaints) {
-    let treatment = &config.treatment;
-    let keys = [
-        ("treatment.dampening_above", treatment.dampening_above),
-        ("treatment.dampening_most_altered", treatment.dampening_most_altered),
-    ];
-    for (key, share) in keys {
-        let within = share > 0.0 && share <= 1.0;
-        found.unless(within, key, "the share is out of range", "give above 0 and at most 1");
-    }
 }
 
 fn rules(config: &Config, found: &mut Complaints) {

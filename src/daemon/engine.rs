@@ -9,7 +9,7 @@
 //! | `configured`, `parts`, `assemble`, `prime`, `resume` | from a configuration and a state directory to an engine |
 //! | `succession` | from an engine to the one of another policy |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
-//! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `dampening`, `altering` | what comes before its treatment |
+//! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `altering` | what comes before its treatment |
 //! | `others`, `sharing` | what other instances have released |
 //! | `handing`, `residue` | records that are handed to other instances, and theirs |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
@@ -27,7 +27,7 @@ pub use draws::Draws;
 pub use erasing::Erasure;
 pub use fields::Engine;
 pub use parts::{Blank, Parts, Past};
-pub use settings::{DampeningSettings, EngineSettings, RepetitionSettings, SearchSettings};
+pub use settings::{EngineSettings, RepetitionSettings, SearchSettings};
 pub use settling::Settling;
 
 mod account;
@@ -39,7 +39,6 @@ mod certified;
 pub mod certifier;
 pub mod clock;
 mod configured;
-mod dampening;
 mod doors;
 mod draws;
 mod erasing;

@@ -35,7 +35,7 @@ pub fn avro_schema(config: &Config, attributes: &[&Attribute], record: &str, nam
 #[must_use]
 pub fn about(config: &Config) -> String {
     let truth =
-        if config.treatment.may_be_untruthful() { "values may be exchanged between people" } else { "truthful" };
+        if config.treatment.may_be_untruthful() { "numbers may be those of others or means" } else { "truthful" };
     format!("Fragments released by throng, k = {}; {truth}; \"*\" is suppressed", config.privacy.k)
 }
 

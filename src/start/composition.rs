@@ -260,8 +260,8 @@ mod tests {
             (0.3, Treat::Generalize, Treat::SuppressCell),
             (0.5, Treat::Compartment, Treat::Compartment),
         ] {
-            assert_eq!(treat(Preset::Default, age, coverage, 0.0), Some(number));
-            assert_eq!(treat(Preset::Default, town, coverage, 0.0), Some(text));
+            assert_eq!(treat(Preset::Coverage, age, coverage, 0.0), Some(number));
+            assert_eq!(treat(Preset::Coverage, town, coverage, 0.0), Some(text));
         }
         for (preset, numbers, texts) in [(Preset::A, 0.5, 0.9), (Preset::B, 0.75, 0.8), (Preset::C, 0.9, 0.95)] {
             assert_eq!(treat(preset, age, 0.0, numbers - 0.01), Some(Treat::Perturb));

@@ -170,7 +170,7 @@ mod tests {
             |c| c.privacy.recoding = crate::config::Recoding::Ladder,
             |c| c.plan.ladder_nodes = 7,
             |c| c.batch.max_records = 77,
-            |c| c.treatment.dampening = true,
+            |c| c.treatment.preset = crate::config::Preset::A,
             |c| c.sink.rows = crate::config::Rows::Joined,
         ];
         for change in other {

@@ -163,8 +163,7 @@ pub fn refusals(old: &Checked, new: &Checked) -> Vec<Refusal> {
                    or start anew";
         refuse("privacy.batch_crowd", why.to_owned());
     }
-    let (before, after) = (old.config.treatment.untruths(), new.config.treatment.untruths());
-    if after.iter().any(|way| !before.contains(way)) {
+    if new.config.treatment.may_be_untruthful() && !old.config.treatment.may_be_untruthful() {
         let why = "what leaves may be untrue under it, and readers are told at a start: this needs a new start";
         refuse("treatment", why.to_owned());
     }
@@ -229,7 +228,7 @@ mod tests {
             (|c| c.privacy.min_tenure = 3, "privacy.min_tenure"),
             (|c| c.privacy.recoding = Recoding::Ladder, "privacy.recoding"),
             (|c| c.privacy.batch_crowd = Some(0), "privacy.batch_crowd"),
-            (|c| c.treatment.dampening = true, "treatment"),
+            (|c| c.treatment.rule = vec![TreatmentRule { kind: Some(ValueKind::Numeric), treat: Treat::Perturb, ..TreatmentRule::default() }], "treatment"),
             (|c| c.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into(), "schema.file"),
         ];
         for (change, key) in cases {

@@ -128,7 +128,6 @@ pub(super) struct Coarse {
     pictures: (RiskPicture, RiskPicture),
     /// A picture is to be renewed, as soon as it is of enough records.
     due: (bool, bool),
-    dampened: u64,
     altered: u64,
     bytes_in: Growing,
     thinned: Growing,
@@ -144,7 +143,6 @@ impl Coarse {
         let came = report.consumed.saturating_sub(report.dropped + report.dead_lettered.total());
         self.before.add(came, report.risk_before);
         self.after.add(report.fragments, report.risk_after);
-        self.dampened += report.dampened_cells;
         self.altered += report.altered_cells;
         let due = self
             .shown
@@ -155,13 +153,11 @@ impl Coarse {
         self.unjoined.grown += report.unjoined_records;
         self.delays.lines += report.delayed_lines;
         self.delays.seconds += report.delay_seconds * report.delayed_lines as f64;
-        let (mut dampened, mut altered, mut bytes_in, mut thinned, mut unjoined) = (0, 0, 0, 0, 0);
+        let (mut altered, mut bytes_in, mut thinned, mut unjoined) = (0, 0, 0, 0);
         let mut delays = Delays::default();
         if due {
             let same_plan = self.shown.as_ref().is_some_and(|(_, plan, _)| *plan == self.plan);
             self.renewed = if same_plan { self.renewed + 1 } else { 0 };
-            dampened = self.dampened / LEAST_COUNT * LEAST_COUNT;
-            self.dampened -= dampened;
             altered = self.altered / LEAST_COUNT * LEAST_COUNT;
             self.altered -= altered;
             bytes_in = self.bytes_in.part(LEAST_BYTES, self.draw("bytes in"));
@@ -188,7 +184,6 @@ impl Coarse {
                 average: self.pictures.1.average,
                 share_below_k: report.risk_after.share_below_k,
             },
-            dampened_cells: dampened,
             altered_cells: altered,
             bytes_in,
             thinned_fragments: thinned,

@@ -15,7 +15,7 @@ use super::labels::{
 use super::planned::Planning;
 use super::reason::RejectionReason;
 use super::sharing::Sharing;
-use super::shelf::{PerLabel, Shelf, buckets, untold, waits};
+use super::shelf::{PerLabel, Shelf, buckets, waits};
 
 /// Every metric of the product.
 pub(super) struct Metrics {
@@ -69,7 +69,6 @@ pub(super) struct Quality {
     pub suppressed_share: Gauge,
     pub unknown_cells: PerLabel<WrittenAs, IntCounter>,
     pub uncovered_cells: IntCounter,
-    pub dampened_cells: IntCounter,
     pub altered_cells: IntCounter,
     pub withheld_cells: IntCounter,
 }
@@ -311,7 +310,6 @@ impl Quality {
                 "throng_uncovered_cells_total",
                 "Cells whose value its hierarchy misses; they count as the root.",
             ),
-            dampened_cells: shelf.counter("throng_dampened_cells_total", "Cells whose value was exchanged with another record's, in thousands."),
             altered_cells: shelf.counter("throng_altered_cells_total", "Numbers that another one of their batch has taken the place of (treatment perturb or aggregate), in thousands."),
             withheld_cells: shelf.counter(
                 "throng_withheld_cells_total",

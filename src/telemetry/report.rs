@@ -194,8 +194,6 @@ pub struct BatchReport {
     pub unknown_cells: u64,
     /// Cells whose value the attribute's hierarchy misses.
     pub uncovered_cells: u64,
-    /// Cells whose value was exchanged with another record's before the treatment.
-    pub dampened_cells: u64,
     /// Numbers that another one of the batch has taken the place of.
     pub altered_cells: u64,
 

@@ -49,7 +49,7 @@ fn contradictions_are_named_with_their_place() {
     refused(SCHEMA, &twice, &[], "join[1].name: two joins have this name");
     let idle = format!("{PATH}[[join]]\nname = \"idle\"\npath = \"q.csv\"\n");
     refused(SCHEMA, &idle, &[], "join[1].name: no attribute of the schema that may leave comes from it");
-    refused(SCHEMA, PATH, &[("TREATMENT__DAMPENING", "true")], "treatments that alter values would be undone");
+    refused(SCHEMA, PATH, &[("TREATMENT__PRESET", "coverage")], "treatments that alter values would be undone");
     let sink = PATH.replace("p.csv", "out.ndjson");
     refused(SCHEMA, &sink, &[], "out.ndjson is a file of join[0].path too");
 }

@@ -11,7 +11,7 @@
 //! | [`hold`], [`mask`] | which records wait, and which take part in a group |
 //! | `shared` | attributes that stand in several groups |
 //! | [`forced_pairs`] | the counting guard between groups |
-//! | [`dampen`], [`alter`] | exchanging values between records; perturbation and micro-aggregation; off by default |
+//! | [`alter`] | perturbation and micro-aggregation; off by default |
 //! | [`ceiling`] | h-ceiling with counterfeits, for data sets; off by default |
 //! | `names` | line layouts and digests of the groups of a plan |
 
@@ -19,7 +19,6 @@ pub mod alter;
 pub mod budget;
 pub mod ceiling;
 pub mod crowd;
-pub mod dampen;
 mod diverse;
 mod divert;
 pub mod exclusion;

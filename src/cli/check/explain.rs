@@ -321,8 +321,5 @@ fn limits(checked: &Checked) -> Vec<String> {
     if config.treatment.rules().iter().any(|rule| rule.treat.is_untruthful()) {
         said.push("Numbers may be those of other people of the batch (treatment perturb or aggregate): what leaves is not true of everybody it is said of, and is marked so, but on standard output. A crowd of people shows the same values, and as few as none of them may truly have all of these. Who knows all but one of the numbers behind a mean learns the last.".to_owned());
     }
-    if config.treatment.dampening {
-        said.push("Values are exchanged between people (treatment.dampening): what leaves is not true of everybody it is said of, and is marked so, but on standard output.".to_owned());
-    }
     said
 }

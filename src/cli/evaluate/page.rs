@@ -178,6 +178,6 @@ fn pairs(evaluation: &Evaluation) -> String {
 fn method(_: &Evaluation) -> String {
     let definitions = "<dl><dt>loss</dt><dd>of a cell: the share of its attribute's range or values that it covers, less one value; 0 is exact, \
          1 says nothing</dd><dt>class</dt><dd>the lines of a group with the same quasi cells</dd><dt>bits hidden</dt><dd>entropy of the value behind a cell</dd>\
-         <dt>falsified</dt><dd>cells that are not true of their record; only dampening and aggregates may make any</dd></dl>";
+         <dt>falsified</dt><dd>cells that are not true of their record; only perturbed and aggregated numbers may be</dd></dl>";
     card("How to read this", "This page holds no value of the data, only names of attributes and counts.", definitions)
 }

@@ -238,8 +238,9 @@ pub fn assemble(
     telemetry.key_draws(&keys.pages);
     bind(&mut store, &checked, recovered.progress.sequence == 0 && recovered.intent.is_none())?;
     let made_with = store.make_with(config.privacy.k)?;
-    let untruths = store.note_untruthful(&config.treatment.untruths())?;
-    let untruthful = (!untruths.is_empty()).then(|| untruths.join(", "));
+    let untruthful = store
+        .note_untruthful(config.treatment.may_be_untruthful())?
+        .then(|| "numbers replaced by others or by means".to_owned());
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
     let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
@@ -297,7 +298,7 @@ pub fn assemble(
     let terms = Terms::new(&digests, &meaning, &outputs, digest.bytes());
     let width = schema.attributes.len();
     // Who takes a record up says of its cells what was done to them, and does nothing more to them.
-    let altered = format!("{meaning}\n{:?}\n{:?}", config.treatment, config.treatment.untruths());
+    let altered = format!("{meaning}\n{:?}", config.treatment);
     let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &altered, width);
     let accord = Accord { sealer: Sealer::new(&keys.shared), terms, door };
     let opened = Opened { ledger, store, keys, untruthful, certifier };

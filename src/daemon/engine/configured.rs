@@ -1,7 +1,7 @@
 //! The settings of an engine that a configuration asks for.
 
 use super::model::ModelSettings;
-use super::settings::{DampeningSettings, EngineSettings, JoinSettings, RepetitionSettings, SearchSettings};
+use super::settings::{EngineSettings, JoinSettings, RepetitionSettings, SearchSettings};
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
 use crate::codec::{LineFormat, TypedGroup};
@@ -50,14 +50,8 @@ pub(super) fn settings(
             window_records: config.plan.window_records,
             max_edges: bounds.max_edges,
             half_life: config.plan.half_life_records,
-            // Dampening asks for the strongest edges of all before every batch.
-            coarse: !config.treatment.dampening,
             value_bytes: bounds.value_bytes,
         },
-        dampening: config.treatment.dampening.then_some(DampeningSettings {
-            above: config.treatment.dampening_above,
-            most_altered: config.treatment.dampening_most_altered,
-        }),
         plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
         format,
         rows: config.sink.rows,

@@ -46,7 +46,6 @@ pub(super) struct Gathered<'a> {
     pub uncovered_cells: u64,
     /// Who takes part in which group.
     pub turnout: Turnout,
-    pub dampened_cells: u64,
     pub altered_cells: u64,
     /// Records to which a join brought nothing.
     pub unjoined: u64,

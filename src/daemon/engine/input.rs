@@ -79,7 +79,6 @@ impl Engine {
             rejected,
             uncovered_cells,
             turnout: Turnout::default(),
-            dampened_cells: 0,
             altered_cells: 0,
             unjoined: joined.unjoined,
             planned: Planned::default(),

@@ -37,8 +37,6 @@ pub struct ModelSettings {
     pub max_edges: u64,
     /// Records after which a record weighs half; `None`: all records of the window weigh the same.
     pub half_life: Option<u64>,
-    /// Of identical attributes one may be counted. Not for those who ask for single edges between batches.
-    pub coarse: bool,
     /// Bytes that the different values of the window may weigh in the dictionaries; `None`: only its records are limited.
     pub value_bytes: Option<u64>,
 }
@@ -75,6 +73,8 @@ const HALF_LIVES: u32 = 8;
 /// The model.
 pub struct Model {
     settings: ModelSettings,
+    /// Of identical attributes one is counted: records all weigh the same.
+    coarse: bool,
     /// Attributes whose rows the state keeps, ascending: all that leave treated.
     kept: Vec<usize>,
     /// Those that are counted: the same, or none any more.
@@ -108,13 +108,14 @@ impl Model {
         past: &Resumed<'_>,
     ) -> Result<Self, AdjacencyError> {
         let half_lives = if settings.half_life.is_some() { HALF_LIVES } else { 0 };
-        let settings = ModelSettings { coarse: settings.coarse && half_lives == 0, ..settings };
+        let coarse = half_lives == 0;
         let limits = Limits { max_edges: settings.max_edges, half_lives };
-        let derived = if settings.coarse { past.derived } else { &[] };
+        let derived = if coarse { past.derived } else { &[] };
         Ok(Self {
             window: Window::new(width, settings.window_records),
             weight: settings.value_bytes.map(|most| Weight::new(attributes.len(), most)),
             settings,
+            coarse,
             marginals: Marginals::new(attributes.len()),
             adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, derived, past.left_out)?),
             pool: pool(),
@@ -208,7 +209,7 @@ impl Model {
         // What has left the window already may contradict what was found out about the rest. Where records grow older, all of a
         // batch do so at once.
         let oldest = self.resumed.saturating_sub(self.window.capacity() as u64);
-        let gone = if self.settings.coarse { oldest.saturating_sub(first).min(batch.rows() as u64) } else { 0 };
+        let gone = if self.coarse { oldest.saturating_sub(first).min(batch.rows() as u64) } else { 0 };
         if gone > 0 {
             batch.retain_rows(&(first..=block.last).map(|row| row >= first + gone).collect::<Vec<_>>());
         }
@@ -219,7 +220,7 @@ impl Model {
     /// Looks at the first batch of a stream, before it is counted, for attributes that are identical: with twice the
     /// attributes there are four times the pairs, and what is never counted is never left out. Before any other batch nothing happens.
     pub fn begin(&mut self, batch: &Batch) {
-        if !self.begins || !self.settings.coarse || self.window.rows() > 0 || batch.rows() == 0 {
+        if !self.begins || !self.coarse || self.window.rows() > 0 || batch.rows() == 0 {
             return;
         }
         let skip = batch.rows().saturating_sub(self.window.capacity());
@@ -238,7 +239,7 @@ impl Model {
     /// left out nothing is done: a pair that is known is not given up for one that is not.
     pub fn coarsen(&mut self) {
         let full = self.window.rows() == self.window.capacity();
-        if !self.settings.coarse || !full || self.attributes.is_empty() || self.adjacency().left_out() > 0 {
+        if !self.coarse || !full || self.attributes.is_empty() || self.adjacency().left_out() > 0 {
             return;
         }
         let window = self.window.columns(0, self.window.rows());

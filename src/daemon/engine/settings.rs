@@ -24,8 +24,6 @@ pub struct EngineSettings {
     pub search: SearchSettings,
     /// How much of the stream is remembered and counted.
     pub model: ModelSettings,
-    /// Values are exchanged between records: what leaves is not true of everybody it is said of.
-    pub dampening: Option<DampeningSettings>,
     /// How lines are written; verification reads the same bytes back.
     pub format: LineFormat,
     /// What a line carries.
@@ -81,15 +79,6 @@ pub struct SearchSettings {
     pub drift: f64,
     /// Who counts the groups of the window for the evidence.
     pub backend: Wanted,
-}
-
-/// What is dampened, and how much may change for it.
-#[derive(Clone, Copy, Debug)]
-pub struct DampeningSettings {
-    /// P(v|u) from which an inference is risky, in (0, 1].
-    pub above: f64,
-    /// Share of the cells of one attribute that may change, in (0, 1].
-    pub most_altered: f64,
 }
 
 /// Limits on repetition. Without a subject in the schema there are none: every record is its own.

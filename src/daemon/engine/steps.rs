@@ -159,10 +159,6 @@ impl Engine {
 
         let start = Instant::now();
         let waiting = gathered.batch.rows() - gathered.fresh.rows();
-        if self.settings.dampening.is_some() {
-            self.settle_model();
-        }
-        gathered.dampened_cells = self.dampen(&mut gathered.batch, waiting);
         gathered.altered_cells = self.alter(&mut gathered.batch, waiting);
         gathered.turnout = match order.settling {
             Settling::Moved => Turnout::of_nobody(self.in_force.plan.groups.len(), gathered.batch.rows()),
@@ -347,7 +343,6 @@ impl Engine {
         }
         self.forget_rows();
         crash_point("applied");
-        report.dampened_cells = gathered.dampened_cells;
         report.altered_cells = gathered.altered_cells;
         report.unjoined_records = gathered.unjoined;
         Applied { input, rejected, uncovered_cells, report, seconds, bytes_out }

@@ -95,7 +95,7 @@ mod tests {
     fn treatments_are_named_without_the_shares_that_they_go_by() {
         let standing = Some(Standing { coverage: 0.4321, cardinality: 0.1234 });
         let of = |attribute, treat, by| Treated { attribute, treat, by, standing };
-        let preset = By::Preset(Preset::Default);
+        let preset = By::Preset(Preset::Coverage);
         let treated =
             [of(0, Treat::Perturb, By::Rule(2)), of(1, Treat::Generalize, preset), of(2, Treat::Compartment, preset)];
         let expected = json!([

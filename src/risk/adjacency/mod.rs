@@ -14,7 +14,6 @@
 //! | `counted` | adding what was counted elsewhere, on a GPU for instance |
 //! | `share` | the work of one batch in parts |
 //! | `block`, `dense`, `sparse` | the counts of one pair of attributes |
-//! | `strongest` | the inferences of highest support |
 //! | `inference`, `expectation` | `M(A→B)`, `μ(t)`, and the statistics of μ over all sets around an attribute |
 //! | `triage`, `comparison` | suspects, θ, the order of the exact re-check, and how good it is |
 
@@ -29,7 +28,6 @@ mod expectation;
 mod inference;
 mod share;
 mod sparse;
-mod strongest;
 mod triage;
 
 #[cfg(test)]
@@ -39,7 +37,6 @@ pub use comparison::{Detection, Effort, Order, TriageReport};
 pub use counted::CountPairs;
 pub use expectation::Expectation;
 pub use inference::Inference;
-pub use strongest::StrongInference;
 pub use triage::{Suspects, Triage};
 
 use crate::records::codebook::Code;

@@ -83,7 +83,6 @@ fn count(metrics: &Metrics, report: &BatchReport) {
     for (group, fragments) in report.fragments_by_group.iter().enumerate() {
         metrics.flow.fragments[group.min(metrics.flow.fragments.len() - 1)].inc_by(*fragments);
     }
-    metrics.quality.dampened_cells.inc_by(report.dampened_cells);
     metrics.quality.altered_cells.inc_by(report.altered_cells);
     metrics.quality.withheld_cells.inc_by(report.withheld_cells);
     metrics.flow.thinned_fragments.inc_by(report.thinned_fragments);

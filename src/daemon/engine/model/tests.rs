@@ -146,7 +146,7 @@ proptest! {
     /// Compacting the dictionaries renames and changes nothing.
     #[test]
     fn a_compacted_dictionary_changes_no_count(stream in streams(), capacity in 1_usize..20) {
-        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life: None, coarse: true, value_bytes: None };
+        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life: None, value_bytes: None };
         let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
         let mut known = books();
         for rows in &stream {
@@ -180,11 +180,13 @@ proptest! {
         let code = known[0].encode(Token::Text("v0")).expect("a text");
         let value = known[0].weight(code);
         let settings = ModelSettings {
-            window_records: capacity, max_edges: 1 << 20, half_life: None, coarse: false, value_bytes: Some(values * value),
+            window_records: capacity, max_edges: 1 << 20, half_life: None, value_bytes: Some(values * value),
         };
         let new = |rows| {
             let past = Resumed { rows, ..Resumed::default() };
-            Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
+            let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order");
+            model.coarse = false;
+            model
         };
         let (mut model, mut packer, mut blocks, mut first) = (new(0), RowPacker::default(), Vec::new(), 0_u64);
         let mut all: Vec<[u8; WIDTH]> = Vec::new();
@@ -234,7 +236,7 @@ proptest! {
 #[test]
 fn a_pair_that_was_left_out_stays_out_after_a_restart() {
     let settings =
-        ModelSettings { window_records: 100, max_edges: 10, half_life: None, coarse: true, value_bytes: None };
+        ModelSettings { window_records: 100, max_edges: 10, half_life: None, value_bytes: None };
     let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
     let mut known = books();
     let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
@@ -259,10 +261,10 @@ fn what_is_identical_is_counted_once_and_not_left_out() {
     // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
     let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
     let settings =
-        ModelSettings { window_records: 400, max_edges: 250, half_life: None, coarse: true, value_bytes: None };
-    let model = |settings| Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
-    let (mut coarse, mut fine, mut known) =
-        (model(settings), model(ModelSettings { coarse: false, ..settings }), books());
+        ModelSettings { window_records: 400, max_edges: 250, half_life: None, value_bytes: None };
+    let model = || Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
+    let (mut coarse, mut fine, mut known) = (model(), model(), books());
+    fine.coarse = false;
     let first = batch(&rows, &mut known);
     for model in [&mut coarse, &mut fine] {
         model.begin(&first);

@@ -86,21 +86,20 @@ impl Store {
         self.commit(batch)
     }
 
-    /// Notes the ways in which what this process lets out may be untrue; answers with all that were ever noted. What was altered
-    /// once may wait long, and the outputs keep it.
+    /// Notes that this process may alter what it releases; returns whether any process of this state may have: altered records may
+    /// wait long, and the outputs keep them.
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub fn note_untruthful(&mut self, ways: &[&str]) -> Result<Vec<String>, StateError> {
-        let mut noted: Vec<String> = self.read(UNTRUTHFUL)?.unwrap_or_default();
-        let new: Vec<String> = ways.iter().map(|way| (*way).to_owned()).filter(|way| !noted.contains(way)).collect();
-        if !new.is_empty() {
-            noted.extend(new);
-            let mut batch = Writes::default();
-            batch.insert(UNTRUTHFUL, self.seal(UNTRUTHFUL, &noted));
-            self.commit(batch)?;
+    pub fn note_untruthful(&mut self, alters: bool) -> Result<bool, StateError> {
+        let noted = self.read(UNTRUTHFUL)?.unwrap_or(false);
+        if noted || !alters {
+            return Ok(noted);
         }
-        Ok(noted)
+        let mut batch = Writes::default();
+        batch.insert(UNTRUTHFUL, self.seal(UNTRUTHFUL, &true));
+        self.commit(batch)?;
+        Ok(true)
     }
 
     /// Notes that the batches of this process are made with `k`; answers with the k of what has left before, where it is

@@ -85,7 +85,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (POLICY, "policy", is::<[u8; 32]>),
         (NAMES_READ, "names-read", is::<NamesRead>),
         (RESIDUE, "residue", is::<String>),
-        (UNTRUTHFUL, "untruthful", is::<Vec<String>>),
+        (UNTRUTHFUL, "untruthful", is::<bool>),
         (FOLLOWED, "followed", is::<Followed>),
     ];
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {
