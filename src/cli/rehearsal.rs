@@ -89,8 +89,6 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     config.certificates = Certificates::default();
     // No port of the daemon's own; no page is served at all.
     config.telemetry.listen = "127.0.0.1:0".to_owned();
-    // Nor is anything told of it.
-    (config.telemetry.otlp_endpoint, config.telemetry.otlp_ca_file) = (None, None);
     config
 }
 

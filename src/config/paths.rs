@@ -226,7 +226,6 @@ impl Config {
             ("plan.prime", self.plan.prime.as_ref()),
             ("certificates.key_file", self.certificates.key_file.as_ref()),
             ("telemetry.token_file", self.telemetry.token_file.as_ref()),
-            ("telemetry.otlp_ca_file", self.telemetry.otlp_ca_file.as_ref()),
             ("telemetry.tls.cert_file", pages.cert_file.as_ref()),
             ("telemetry.tls.key_file", pages.key_file.as_ref()),
         ];

@@ -186,14 +186,6 @@ pub struct Telemetry {
     pub token_file: Option<PathBuf>,
     /// The pages over TLS 1.3, where both files are named.
     pub tls: PagesTls,
-    /// An OpenTelemetry collector that is told of every committed batch, as spans of its stages (OTLP over HTTP, in JSON): the
-    /// address without `/v1/traces`. Counts and durations alone, those of the log; never a header or a value. Nothing waits for it: what it
-    /// does not take is dropped and counted by `throng_spans_total`. Without it nobody is told.
-    #[schemars(example = &"http://localhost:4318")]
-    pub otlp_endpoint: Option<String>,
-    /// A PEM file of the authorities that vouch for the collector; the public ones without.
-    #[schemars(example = &"secret/collector-ca.crt")]
-    pub otlp_ca_file: Option<PathBuf>,
 }
 
 /// Certificate and key of the pages.
@@ -217,8 +209,6 @@ impl Default for Telemetry {
             allowed_hosts: Vec::new(),
             token_file: None,
             tls: PagesTls::default(),
-            otlp_endpoint: None,
-            otlp_ca_file: None,
         }
     }
 }

@@ -417,12 +417,6 @@ fn groups(config: &Config, found: &mut Complaints) {
     }
 }
 
-/// An address of HTTP. It is part of logs: no password stands in it.
-fn address(url: &str, key: &str, remedy: &str, found: &mut Complaints) {
-    let scheme = ["http://", "https://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme));
-    found.unless(scheme && !url.contains('@'), key, "this is no address of a collector", remedy);
-}
-
 fn surroundings(config: &Config, found: &mut Complaints) {
     let time = config.process.shutdown_time > Duration::ZERO;
     found.unless(time, "process.shutdown_time", "an end needs time", "give at least 1s; 45s is usual");
@@ -440,14 +434,6 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     found.unless(values, "state.max_dictionary_values", "the number is out of range", "give 1 to 67108864");
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
     found.unless(config.telemetry.address().is_some(), "telemetry.listen", "this is no address and port", remedy);
-    if let Some(url) = &config.telemetry.otlp_endpoint {
-        address(
-            url,
-            "telemetry.otlp_endpoint",
-            "give http://HOST:PORT or https://HOST:PORT, without user and password",
-            found,
-        );
-    }
     for name in &config.telemetry.allowed_hosts {
         let legal = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
         let remedy = "give names without scheme, port or *, for example \"throng\"";

@@ -8,7 +8,6 @@ pub use crate::daemon::engine::assemble::Options;
 use crate::daemon::http::serve::Pages;
 use crate::daemon::reload::desk::Desk;
 pub use crate::daemon::reload::desk::Reloading;
-use crate::io::spans::Spans;
 use crate::start::checked::Checked;
 use crate::start::doubts;
 pub use crate::start::findings::Finding;
@@ -49,20 +48,12 @@ pub fn run(
     };
     let (ask, erasures) = errands();
     let pages = Pages::serve(&checked.config, telemetry, ask, door)?;
-    let asked = &checked.config.telemetry;
-    let spans = match &asked.otlp_endpoint {
-        Some(endpoint) => Some(Spans::begin(endpoint, asked.otlp_ca_file.as_deref(), telemetry)?),
-        None => None,
-    };
     // A panic in a treatment poisons the whole run: nothing that it held may still be delivered.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         run_source(checked, options, telemetry, stop, watcher, (candidates, &erasures))
     }));
     // The stream has gone: who waits for a reload or an erasure hears of it before the pages end.
     drop((desk, erasures));
-    if let Some(spans) = spans {
-        spans.end();
-    }
     pages.end();
     outcome.unwrap_or(Err(RunError::Panicked))
 }

@@ -10,7 +10,6 @@ use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
 use crate::io::shared_ledger::SharedLedgerError;
-use crate::io::spans::SpansError;
 use crate::io::state_topic::StateTopicError;
 use std::path::PathBuf;
 
@@ -38,8 +37,6 @@ pub enum RunError {
     Profiles(#[from] ProfilesError),
     #[error(transparent)]
     Erasures(#[from] ErasuresError),
-    #[error(transparent)]
-    Spans(#[from] SpansError),
     #[error(transparent)]
     Sharing(#[from] SharedLedgerError),
     #[error(transparent)]
@@ -98,7 +95,6 @@ impl RunError {
             Self::Configuration(_)
                 | Self::NoColumn { .. }
                 | Self::Http(_)
-                | Self::Spans(SpansError::Authorities { .. })
                 | Self::Assembly(
                     AssemblyError::Codebook(_)
                         | AssemblyError::Prime(_)

@@ -14,7 +14,6 @@
 //! | [`residue`] | records that instances hand each other |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
-//! | [`spans`] | batches told to an OpenTelemetry collector |
 //! | [`dead_letter`] | the report on a record that was refused |
 //!
 //! Bytes become cells, and cells lines, in [`codec`](crate::codec).
@@ -31,7 +30,6 @@ pub mod profiles;
 pub mod registry;
 pub mod residue;
 pub mod shared_ledger;
-pub mod spans;
 pub mod state_topic;
 pub mod table;
 pub mod topic_lines;

@@ -131,18 +131,6 @@ labels! {
 }
 
 labels! {
-    /// What became of the spans of a batch.
-    SpanOutcome {
-        /// The collector has taken them.
-        Sent = "sent",
-        /// It has not, or did not answer.
-        Refused = "refused",
-        /// There was no room in the queue, or the daemon ended.
-        Dropped = "dropped",
-    }
-}
-
-labels! {
     /// A part of the memory of the process.
     MemoryPart {
         /// Code, threads, and what clients of brokers and pages take by themselves.

@@ -10,7 +10,7 @@ use super::erasure_metrics::Erasures;
 use super::following::Following;
 use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-    ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, SpanOutcome, Stage, Statistic, SuppressionReason, WrittenAs,
+    ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::planned::Planning;
 use super::reason::RejectionReason;
@@ -54,7 +54,6 @@ pub(super) struct Flow {
     pub said_lines: IntGauge,
     pub batch_sequence: IntGauge,
     pub certificates: IntCounter,
-    pub spans: PerLabel<SpanOutcome, IntCounter>,
     pub batch_clock: Gauge,
 }
 
@@ -249,11 +248,6 @@ impl Flow {
             certificates: shelf.counter(
                 "throng_certificates_total",
                 "Release certificates committed with their batches since the start of the process.",
-            ),
-            spans: shelf.counters(
-                "throng_spans_total",
-                "Batches of which a collector of spans was told, by outcome; none without telemetry.otlp_endpoint.",
-                "outcome",
             ),
             batch_clock: shelf.gauge("throng_last_commit_timestamp_seconds", "Batch clock of the last commit."),
         }

@@ -23,9 +23,7 @@ mod report;
 mod sharing;
 mod shelf;
 mod source;
-mod spans;
 mod status;
-mod traced;
 
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
@@ -41,14 +39,13 @@ pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
     AbortReason, Counts, ForeignReason, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome,
-    SecurityRefusal, SpanOutcome, Stage, SuppressionReason, WrittenAs,
+    SecurityRefusal, Stage, SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals, is_none};
 pub use source::{InputLost, Rebalanced, ResidueAnew, SourceConnected, SourceLost, SourceRefused};
-pub use spans::BatchSpan;
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use super::{
     metrics::{Metrics, clamped},
     reason::RejectionReason,
     report::{BatchReport, Totals, is_none},
-    spans::SpanQueue,
 };
 
 /// What must hold before the daemon says that it is ready.
@@ -188,7 +187,6 @@ struct Inner {
     k: AtomicUsize,
     groups: Vec<String>,
     metrics: Metrics,
-    spans: SpanQueue,
     board: Mutex<Board>,
 }
 
@@ -213,7 +211,6 @@ impl Telemetry {
             k: AtomicUsize::new(k),
             groups: groups.to_vec(),
             metrics: Metrics::new(k, groups),
-            spans: SpanQueue::default(),
             board: Mutex::new(board),
         }))
     }
@@ -373,10 +370,6 @@ impl Telemetry {
             plan: board.plan.clone(),
             resident_bytes: resident(),
         }
-    }
-
-    pub(super) fn spans(&self) -> &SpanQueue {
-        &self.0.spans
     }
 
     pub(super) fn metrics(&self) -> &Metrics {

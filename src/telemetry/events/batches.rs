@@ -27,7 +27,6 @@ impl BatchCommitted {
             board.enter(second, report, shown.clone());
             (board.totals.held() == Some(report.held), shown)
         };
-        telemetry.trace(&shown);
         for (reason, records) in report.dead_lettered.iter().filter(|(_, records)| *records > 0) {
             RecordDeadLettered { stage: reason.stage(), reason, records }.emit(telemetry);
         }
