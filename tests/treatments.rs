@@ -239,7 +239,8 @@ fn presets_release_and_are_recounted() {
         )
         .expect("a string");
     }
-    for (preset, true_of_all) in [("k-anonymous", true), ("coverage", false), ("a", false), ("b", false), ("c", false)] {
+    for (preset, true_of_all) in [("k-anonymous", true), ("coverage", false), ("a", false), ("b", false), ("c", false)]
+    {
         let place = Place::new(WIDE, &format!("[treatment]\npreset = \"{preset}\"\n"));
         place.write("in.ndjson", &text);
         place.run(&[("BATCH__MAX_RECORDS", "200")]).expect(0);

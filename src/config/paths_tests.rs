@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::Group;
+use crate::config::{Group, Preset};
 
 #[test]
 fn links_and_spellings_lead_to_one_file() {

@@ -1,9 +1,7 @@
 //! `[state]`, `[compute]` and `[telemetry]`: the surroundings of the pipeline.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -178,6 +178,7 @@ fn remembers_tuples(config: &Config) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Treat, TreatmentRule, ValueKind};
     use std::time::Duration;
 
     fn checked(change: impl FnOnce(&mut Config)) -> Checked {
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn what_only_the_engine_goes_by_is_replaced() {
-        let free: [fn(&mut Config); 7] = [
+        let free: [fn(&mut Config); 6] = [
             |_| {},
             |c| c.privacy.k = 9,
             |c| c.privacy.k = 2,
@@ -228,7 +229,16 @@ mod tests {
             (|c| c.privacy.min_tenure = 3, "privacy.min_tenure"),
             (|c| c.privacy.recoding = Recoding::Ladder, "privacy.recoding"),
             (|c| c.privacy.batch_crowd = Some(0), "privacy.batch_crowd"),
-            (|c| c.treatment.rule = vec![TreatmentRule { kind: Some(ValueKind::Numeric), treat: Treat::Perturb, ..TreatmentRule::default() }], "treatment"),
+            (
+                |c| {
+                    c.treatment.rule = vec![TreatmentRule {
+                        kind: Some(ValueKind::Numeric),
+                        treat: Treat::Perturb,
+                        ..TreatmentRule::default()
+                    }]
+                },
+                "treatment",
+            ),
             (|c| c.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into(), "schema.file"),
         ];
         for (change, key) in cases {

@@ -438,9 +438,19 @@ impl Health {
                 "limit",
             ),
             ready: shelf.count("throng_ready", "1 while the daemon is ready."),
-            reloads: shelf.counters("throng_reloads_total", "Times that the configuration was read anew, by outcome.", "outcome"),
-            reload_refused: shelf.count("throng_last_reload_refused", "1 while the configuration that was read last was refused: an older one is in force."),
-            reload_time: shelf.gauge("throng_last_reload_timestamp_seconds", "When the configuration was last read anew; 0 if not since the start."),
+            reloads: shelf.counters(
+                "throng_reloads_total",
+                "Times that the configuration was read anew, by outcome.",
+                "outcome",
+            ),
+            reload_refused: shelf.count(
+                "throng_last_reload_refused",
+                "1 while the configuration that was read last was refused: an older one is in force.",
+            ),
+            reload_time: shelf.gauge(
+                "throng_last_reload_timestamp_seconds",
+                "When the configuration was last read anew; 0 if not since the start.",
+            ),
             k: shelf.count("throng_privacy_k", "Smallest crowd, in distinct subjects, as configured."),
         }
     }

@@ -28,18 +28,18 @@ mod status;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead,
-    ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed,
-    EvidenceGathered, FileOpened, ForeignIgnored, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed,
-    PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded,
-    SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept,
-    StateRecovered, StateRestored, SubjectsErased, VerificationRefused, WrongType,
+    AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead, ColumnsDropped,
+    DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered,
+    FileOpened, ForeignIgnored, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
+    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, SharedLedgerHeard,
+    SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept, StateRecovered,
+    StateRestored, SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Counts, ForeignReason, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome,
-    SecurityRefusal, Stage, SuppressionReason, WrittenAs,
+    AbortReason, Counts, ForeignReason, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
+    SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;

@@ -94,13 +94,12 @@ proptest! {
         capacity in 1_usize..40,
         fades in proptest::option::of(5_u64..30),
         restart in 0_usize..10,
-        coarse in any::<bool>(),
         max_edges in prop_oneof![2 => Just(1_u64 << 20), 1 => 4_u64..50],
         plans in proptest::collection::vec(any::<bool>(), 10),
     ) {
         // As the configuration demands: no record of the window is older than eight half-lives.
         let half_life = fades.map(|half_life| half_life.max(capacity as u64 / 8 + 14));
-        let settings = ModelSettings { window_records: capacity, max_edges, half_life, coarse, value_bytes: None };
+        let settings = ModelSettings { window_records: capacity, max_edges, half_life, value_bytes: None };
         let new = |rows, derived: &[_], left_out: &[_]| {
             let past = Resumed { rows, derived, left_out };
             Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
@@ -118,7 +117,7 @@ proptest! {
             model.begin(&batch);
             // What the state of this batch knows: a start learns it again from its rows.
             let (derived, left_out) = (model.derived(), model.counted().left_out_pairs());
-            prop_assert!(derived.is_empty() || coarse && half_life.is_none());
+            prop_assert!(derived.is_empty() || half_life.is_none());
             model.learn(&batch, &known).expect("room");
             first += batch.rows() as u64;
             prop_assert_eq!(seen(&mut model, &known), by_definition(&stream[..=number], capacity, half_life));
@@ -235,8 +234,7 @@ proptest! {
 
 #[test]
 fn a_pair_that_was_left_out_stays_out_after_a_restart() {
-    let settings =
-        ModelSettings { window_records: 100, max_edges: 10, half_life: None, value_bytes: None };
+    let settings = ModelSettings { window_records: 100, max_edges: 10, half_life: None, value_bytes: None };
     let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
     let mut known = books();
     let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
@@ -260,8 +258,7 @@ fn a_pair_that_was_left_out_stays_out_after_a_restart() {
 fn what_is_identical_is_counted_once_and_not_left_out() {
     // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
     let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
-    let settings =
-        ModelSettings { window_records: 400, max_edges: 250, half_life: None, value_bytes: None };
+    let settings = ModelSettings { window_records: 400, max_edges: 250, half_life: None, value_bytes: None };
     let model = || Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
     let (mut coarse, mut fine, mut known) = (model(), model(), books());
     fine.coarse = false;

@@ -2,7 +2,7 @@
 
 use super::twin::{Record, Twin, columns, empty};
 use crate::records::codebook::FORGOTTEN;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES, ValueNode};
+use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES};
 use proptest::prelude::*;
 
 /// Columns of the schema; 1 and 4 take no part.
