@@ -94,10 +94,8 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         plan: None,
         baseline: None,
         evidence: None,
-        marked_before: None,
         references: Vec::new(),
         met: None,
-        begun: Vec::new(),
         profiles: 0,
         certificate: None,
     }
@@ -146,7 +144,7 @@ proptest! {
                 ledger.apply(&delta);
                 ledger.expire(sequence as usize % SHARDS, age_ms);
             }
-            store.left(intent, Vec::new());
+            store.left(intent);
             if batch.end == End::Ordered {
                 store.flush(&found).expect("a write");
             }
@@ -157,7 +155,7 @@ proptest! {
                 store = opened;
                 prop_assert_eq!(recovered.intent.is_some(), batch.end == End::Killed);
                 if let Some(intent) = recovered.intent {
-                    store.settle_recovered(intent, Some(Vec::new()), &mut found).expect("a write");
+                    store.settle_recovered(intent, true, &mut found).expect("a write");
                 }
             }
             for now_ms in [age_ms, age_ms + i64::from(later_s) * 1000] {

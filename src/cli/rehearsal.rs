@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Silent;
 
 impl Watcher for Silent {
-    fn consumed(&self, _: u64, _: u64) {}
+    fn read(&self, _: u64) {}
 }
 
 /// A run that has ended; what it wrote goes with it.
@@ -84,11 +84,11 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     let dead_letter_path = Some(directory.join("dead-letters.ndjson"));
     config.sink =
         Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), dead_letter_path, rows, ..Sink::default() };
-    config.state.path = directory.join("state");
+    config.state.path = PathBuf::new();
     // What is tried is nobody's release: nothing is signed.
     config.certificates = Certificates::default();
-    // No port of the daemon's own; no page is served at all.
-    config.telemetry.listen = "127.0.0.1:0".to_owned();
+    // No page is served.
+    config.telemetry.listen.clear();
     config
 }
 
@@ -112,14 +112,13 @@ pub fn rehearse(
     }
     let directory = TemporaryDirectory::make("rehearsal").map_err(Failure::Running)?;
     let config = over_files(config, input, written, directory.path());
-    let mut checked = Checked::new(config, file)?;
-    Arc::make_mut(&mut checked.config).telemetry.listen.clear();
+    let checked = Checked::new(config, file)?;
     let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
     let names: Vec<String> = match config.sink.rows {
         Rows::Fragments => checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
         Rows::Joined => vec![JOINED.to_owned()],
     };
-    let path = |name: &str| Sink::file_of(&config.sink.path, Format::Json, name, names.len() == 1);
+    let path = |name: &str| Sink::file_of(&config.sink.path, name, names.len() == 1);
     let outputs = names.iter().map(|name| (name.clone(), path(name))).collect();
     let shapes = checked.shapes.clone();
     let options = Options {

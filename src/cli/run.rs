@@ -21,11 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Run the daemon: read, anonymize, release, until the source ends or a signal comes
+/// Read, anonymize, release: topics until a signal comes, files to their end
 ///
-/// With a file source it ends at the end of the file, with the same guarantees; started again it continues behind the
-/// last committed batch. SIGTERM and SIGINT end it in order, within process.shutdown_time: what is held is
-/// settled first. A second one ends it at once. SIGHUP reads the configuration anew (see throng reload).
+/// A run over files is a job: it writes beside its outputs and replaces them at the end, all or none of it visible; started again it does
+/// the same again. Standard input (source.path = "-") is a stream whose lines leave as they are released. SIGTERM and SIGINT end a daemon
+/// in order, within process.shutdown_time: what is held is settled first. They end a job without replacing anything. A second one ends
+/// either at once. SIGHUP reads the configuration of a daemon anew (see throng reload).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10")]
 pub struct RunArgs {
@@ -35,14 +36,12 @@ pub struct RunArgs {
     /// Write which record became which output line, for evaluation by the custodian (mode 0600; file sink only)
     #[arg(long, value_name = "FILE")]
     lineage: Option<PathBuf>,
-    /// Start although committed offsets lie behind what this state has released, the state is an older copy than the output
-    /// files, or the policy or the populations are others than those under which a batch was tried that has not left: records may be seen
-    /// a second time
+    /// Start although committed offsets lie behind what this state has released, or the policy or the populations are others than those
+    /// under which a batch was tried that has not left: records may be seen a second time
     #[arg(long)]
     accept_rewind: bool,
     /// End with exit code 1 when a larger share of the records is lost (suppressed, unreadable, or lines that a quote left
-    /// open has swallowed), 0 to 1, or all of them are: of a file, those of all runs over it; of a topic, those of this run
-    /// [default for a file source: 1]
+    /// open has swallowed), 0 to 1, or all of them are [default for a file source: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 }
@@ -89,7 +88,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         stand_in_broker: false,
         clocks: Arc::new(MachineClocks::new()),
     };
-    let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, Some(reloading(&args.config)?));
+    // A job has one configuration from its beginning to its end.
+    let reloading = if config.is_job() { None } else { Some(reloading(&args.config)?) };
+    let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, reloading);
     bar.0.finish_and_clear();
     let findings = outcome?;
     let is_file = config.source.kind == SourceKind::File;
@@ -216,7 +217,7 @@ pub fn summarize(telemetry: &Telemetry) {
     }
 }
 
-/// A progress bar over the bytes of a file, where there is a terminal to see it.
+/// A progress bar over the bytes that have been read, where there is a terminal to see it.
 struct Bar(ProgressBar);
 
 impl Bar {
@@ -239,8 +240,10 @@ impl Bar {
 }
 
 impl Watcher for Bar {
-    fn consumed(&self, records: u64, bytes: u64) {
+    fn read(&self, bytes: u64) {
         self.0.set_position(bytes);
-        self.0.set_message(format!("+{records} records"));
+        if self.0.length().is_some_and(|length| bytes >= length) {
+            self.0.set_message("releasing");
+        }
     }
 }

@@ -11,10 +11,11 @@ use super::quantity;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Batch {
-    /// A batch of this many records is closed. Larger batches lose less information and wait longer.
+    /// A batch of this many records is closed. Larger batches lose less information and wait longer. Without it a file is one batch as
+    /// far as memory goes (`batch.max_bytes`, `process.memory_limit`): whoever reads the output sees it whole.
     #[schemars(example = 10_000, extend("minimum" = 1))]
     pub max_records: usize,
-    /// A batch of this many payload bytes is closed; what encloses the elements of an array counts for each of them. At least `source.max_record_bytes`, at most 2GiB.
+    /// A batch of this many payload bytes is closed (without it, where a file is one batch, one of 2GiB, or a sixteenth of the memory where that is less); what encloses the elements of an array counts for each of them. At least `source.max_record_bytes`, at most 2GiB.
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"64MiB", extend("maximum" = 2_147_483_648_u32))]
     pub max_bytes: u64,
@@ -30,6 +31,10 @@ pub struct Batch {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub max_age: Duration,
+    /// The files of a job are one batch, as far as memory goes: `max_records` is not given.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub is_whole: bool,
 }
 
 impl Default for Batch {
@@ -40,6 +45,7 @@ impl Default for Batch {
             max_wait: Duration::from_secs(1),
             min_subjects: None,
             max_age: Duration::from_mins(5),
+            is_whole: false,
         }
     }
 }

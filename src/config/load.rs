@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    Config, Group, Problem, Secret, access, credentials,
+    Batch, Config, Group, Problem, Secret, access, credentials,
     environment::{self, Overrides},
     properties::is_secret,
     reference,
@@ -62,8 +62,9 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
     let overrides = environment::apply(&mut table, &keys, env.clone().into_iter(), &mut problems);
     settled.extend(unfit_overrides(&problems[before..]));
 
+    let is_whole = keep_to_itself(&mut table);
     let config = match table.try_into::<Config>() {
-        Ok(config) => config,
+        Ok(config) => Config { batch: Batch { is_whole, ..config.batch }, ..config },
         Err(error) => {
             problems.push(Problem::new(file, "(whole file)", error.message(), "correct the value"));
             return Err(sorted(problems));
@@ -88,6 +89,36 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
     }
     Err(sorted(problems))
 }
+
+/// Has a run over files or standard input serve no page and keep no state unless they are asked for. True where the files are one
+/// batch as far as memory goes.
+fn keep_to_itself(table: &mut toml::Table) -> bool {
+    let text = |table: &toml::Table, section: &str, key: &str| {
+        table.get(section).and_then(|section| section.get(key)).and_then(toml::Value::as_str).map(str::to_owned)
+    };
+    if text(table, "source", "kind").as_deref() != Some("file") {
+        return false;
+    }
+    for (section, key) in [("telemetry", "listen"), ("state", "path")] {
+        let section = table.entry(section).or_insert_with(|| toml::Table::new().into());
+        if let Some(section) = section.as_table_mut() {
+            section.entry(key).or_insert_with(|| "".into());
+        }
+    }
+    let is_job = text(table, "source", "path").is_some_and(|path| path != "-");
+    let is_whole = is_job && table.get("batch").and_then(|batch| batch.get("max_records")).is_none();
+    if is_whole {
+        let batch = table.entry("batch").or_insert_with(|| toml::Table::new().into());
+        if let Some(batch) = batch.as_table_mut() {
+            batch.insert("max_records".to_owned(), RECORDS_OF_A_JOB.into());
+            batch.entry("max_bytes").or_insert_with(|| "2GiB".into());
+        }
+    }
+    is_whole
+}
+
+/// `batch.max_records` of a job that does not give it.
+const RECORDS_OF_A_JOB: i64 = 10_000_000;
 
 impl Config {
     /// The configuration with these groups in place of its own, checked once more.

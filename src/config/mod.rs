@@ -64,7 +64,7 @@ pub use registry::Registry;
 pub use secret::{Secret, SecretError};
 pub use security::{Aws, Hidden, Mechanism, Oauth, Protocol, Security};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, StateKind, Telemetry};
-pub use sink::{JOINED, Rotate, Rows, Sink, SinkKind, numbered, placed, series_of};
+pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
 pub use source::{
     Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,
 };
@@ -73,6 +73,9 @@ pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
 
 /// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.
 const WAITING_UNLESS_GIVEN: usize = 500_000;
+
+/// Distinct values that any dictionary holds at most.
+const MOST_VALUES: usize = 1 << 26;
 
 /// The whole configuration of one daemon.
 ///
@@ -138,6 +141,18 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether a run is a job over files: it reads them to the end, and its outputs replace what was there before.
+    #[must_use]
+    pub fn is_job(&self) -> bool {
+        self.source.kind == SourceKind::File && self.source.path != std::path::Path::new("-")
+    }
+
+    /// Whether a run keeps a state. Without, what it remembers ends with it.
+    #[must_use]
+    pub fn has_state(&self) -> bool {
+        !self.state.path.as_os_str().is_empty()
+    }
+
     /// Distinct subjects below which the timer does not close a batch: `batch.min_subjects`, or `privacy.k` and the colluders.
     #[must_use]
     pub fn min_subjects(&self) -> usize {
@@ -166,8 +181,15 @@ impl Config {
     /// Lines that wait at most: `state.max_waiting_lines`, or as many as there is room for, at most [`WAITING_UNLESS_GIVEN`].
     #[must_use]
     pub fn max_waiting_lines(&self) -> usize {
-        let room = self.state.max_dictionary_values.saturating_sub(self.rows_remembered());
+        let room = self.dictionary_values().saturating_sub(self.rows_remembered());
         self.state.max_waiting_lines.unwrap_or(room.clamp(1, WAITING_UNLESS_GIVEN))
+    }
+
+    /// Distinct values that a dictionary holds at most: `state.max_dictionary_values`; of a job whose files are one batch, which bounds
+    /// them, as many as there may be.
+    #[must_use]
+    pub fn dictionary_values(&self) -> usize {
+        if self.batch.is_whole { MOST_VALUES } else { self.state.max_dictionary_values }
     }
 
     /// The names of the groups: those of `[[group]]`, or `all`, the one of everything.

@@ -5,9 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::complaint::Complaint;
-use super::sink::{has_place, number_in_series, numbered, series_of};
 use super::source::is_pattern;
-use super::{Config, Format, Problem, Security, Sink, SinkKind, SourceKind};
+use super::{Config, Problem, Security, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -63,24 +62,19 @@ pub struct Used {
     path: PathBuf,
     /// A directory in which everything is the command's.
     whole: bool,
-    /// An output that is rotated: the file itself, and all that have a number before its extension.
-    series: bool,
 }
-
-/// Numbers of a series that are held against a pattern besides those that are there.
-const FORESEEN: u64 = 10_000;
 
 impl Used {
     /// A file, or what is read as one: all files of a directory or of a pattern.
     #[must_use]
     pub fn file(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
-        Self { key: key.into(), path: path.to_owned(), whole: path.is_dir(), series: false }
+        Self { key: key.into(), path: path.to_owned(), whole: path.is_dir() }
     }
 
     /// A directory, and everything in it.
     #[must_use]
     pub fn directory(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
-        Self { key: key.into(), path: path.to_owned(), whole: true, series: false }
+        Self { key: key.into(), path: path.to_owned(), whole: true }
     }
 
     /// Whether it is a file of profiles.
@@ -96,37 +90,12 @@ impl Used {
         let place_of_it = place(&self.path);
         let Some(pattern) = place_of_it.to_str().and_then(|text| glob::Pattern::new(text).ok()) else { return false };
         pattern.matches_path(&place(&other.path))
-            || other.series && other.in_series().iter().any(|file| pattern.matches_path(file))
-    }
-
-    /// The files of a series, those to come among them, where they lie or will lie.
-    fn in_series(&self) -> Vec<PathBuf> {
-        let folder = place(folder(&self.path));
-        let there = series_of(&self.path).unwrap_or_default().into_keys();
-        let numbers = (0..FORESEEN).chain(there.filter(|number| *number >= FORESEEN));
-        let names = numbers.filter_map(|number| numbered(&self.path, number).file_name().map(ToOwned::to_owned));
-        names.map(|name| folder.join(name)).collect()
-    }
-
-    /// Whether `file` is one of a series, or would be.
-    fn has_in_series(&self, file: &Path) -> bool {
-        let file = place(file);
-        let name =
-            file.file_name().filter(|_| self.series && file.parent() == Some(place(folder(&self.path)).as_path()));
-        name.is_some_and(|name| number_in_series(&self.path, name).is_some())
     }
 
     fn clashes(&self, other: &Self) -> bool {
-        let within = |a: &Self, b: &Self| {
-            b.whole && place(&a.path).starts_with(place(&b.path)) || b.takes(a) || b.has_in_series(&a.path)
-        };
+        let within = |a: &Self, b: &Self| b.whole && place(&a.path).starts_with(place(&b.path)) || b.takes(a);
         is_same_file(&self.path, &other.path) || within(self, other) || within(other, self)
     }
-}
-
-/// The directory of a file, which for a bare name is the working directory.
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// What says of the first file that would be written over one that is read, or is written under another name; none where
@@ -155,49 +124,43 @@ fn used(config: &Config) -> Vec<Used> {
     if sink.kind != SinkKind::File {
         return used;
     }
-    let mut put = |key: Cow<'static, str>, path: &Path, whole, series| {
+    let mut put = |key: Cow<'static, str>, path: &Path, whole| {
         let named = !empty(path) && !is_dash(path);
         if named && used.iter().all(|known: &Used| known.key != key || known.path != path) {
-            used.push(Used { key, path: path.to_owned(), whole, series });
+            used.push(Used { key, path: path.to_owned(), whole });
         }
     };
     if source.kind == SourceKind::File {
-        put("source.path".into(), &source.path, source.path.is_dir(), false);
+        put("source.path".into(), &source.path, source.path.is_dir());
     }
     for (key, path) in profiles(config) {
-        put(key.into(), path, false, false);
+        put(key.into(), path, false);
     }
-    let mut file = |key: &'static str, path: &Path, whole, series| put(key.into(), path, whole, series);
-    let in_directories = sink.format() == Format::Parquet;
+    let mut file = |key: &'static str, path: &Path| put(key.into(), path, false);
     let first = config.first_group();
-    if in_directories && !has_place(&sink.path) || is_dash(&sink.path) {
-        file("sink.path", &sink.path, in_directories, false);
+    if is_dash(&sink.path) {
+        file("sink.path", &sink.path);
     } else {
         let outputs = config.output_names();
         for output in &outputs {
-            let path = Sink::file_of(&sink.path, sink.format(), output, outputs.len() < 2);
-            file("sink.path", &path, in_directories, sink.rotate.is_on() && !in_directories);
+            file("sink.path", &Sink::file_of(&sink.path, output, outputs.len() < 2));
         }
     }
     if config.treatment.may_be_untruthful() && !is_dash(&sink.path) {
-        file(config.treatment.untruthful_key(), &sink.mark_path(first), false, false);
-    }
-    if let Some(path) = sink.marker_path(first) {
-        file("the marker of sink.path", &path, false, false);
+        file(config.treatment.untruthful_key(), &sink.mark_path(first));
     }
     if let Some(path) = &sink.dead_letter_path {
-        file("sink.dead_letter_path", path, false, false);
+        file("sink.dead_letter_path", path);
     }
     if let Some(path) = config.certificates.path.as_deref().filter(|_| config.certificates.is_on()) {
-        file("certificates.path", path, false, false);
+        file("certificates.path", path);
     }
     used
 }
 
 /// What says of the file `key` that `other` has it already.
 fn taken(used: &Used, other: &Used) -> String {
-    let path = if used.series { numbered(&used.path, 0) } else { used.path.clone() };
-    let place = path.display();
+    let place = used.path.display();
     if used.key == "sink.path" && other.key == "source.path" {
         format!("the sink would overwrite the source: {place} is the file of source.path")
     } else {
@@ -246,7 +209,10 @@ impl Config {
     /// The files that a daemon with this configuration would write, its outputs left out.
     #[must_use]
     pub fn files_beside_the_output(&self) -> Vec<Used> {
-        let mut files = vec![Used::directory("state.path", &self.state.path)];
+        let mut files = Vec::new();
+        if self.has_state() {
+            files.push(Used::directory("state.path", &self.state.path));
+        }
         files.extend(
             used(self)
                 .into_iter()
@@ -258,7 +224,7 @@ impl Config {
     /// What is wrong with writing the lineage there: it is a file that the configuration names already.
     #[must_use]
     pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {
-        let lineage = Used { key: "--lineage".into(), path: lineage.to_owned(), whole: false, series: false };
+        let lineage = Used { key: "--lineage".into(), path: lineage.to_owned(), whole: false };
         let used = used(self);
         let other = used.iter().find(|other| lineage.clashes(other))?;
         let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";

@@ -65,46 +65,9 @@ fn every_pair_of_files_is_compared() {
         beside.source.path = root.path().join(path);
         assert_eq!(!keys(&beside).is_empty(), clash, "{path:?} would be read again with what is written");
     }
-    // A series is held against a source as a whole: the files that are there, and those to come.
-    let mut rotated = of(None, &[]);
-    rotated.sink.path = root.path().join("wear.ndjson");
-    for (path, clash) in [
-        ("wear.*.ndjson", true),
-        ("wear.0000001?.ndjson", true),
-        ("wear.00000003.ndjson", true),
-        ("x/../wear.00000003.ndjson", true),
-        ("*", true),
-        ("wear.ndjson", true),
-        ("", true),
-        ("wear.3.ndjson", false),
-        ("wear.*.csv", false),
-        ("in.*.ndjson", false),
-        ("wear-*.ndjson", false),
-        ("sub/wear.00000003.ndjson", false),
-    ] {
-        rotated.source.path = root.path().join(path);
-        rotated.sink.rotate.size = 1 << 20;
-        assert_eq!(!keys(&rotated).is_empty(), clash, "{path:?} beside a series");
-        rotated.sink.rotate.size = 0;
-        assert_eq!(!keys(&rotated).is_empty(), matches!(path, "*" | "wear.ndjson" | ""), "{path:?} beside one file");
-    }
-    rotated.sink.rotate.age = std::time::Duration::from_secs(1);
-    rotated.source.path = root.path().join("wear.0001000[0-9].ndjson");
-    assert!(keys(&rotated).is_empty(), "as far as it can be foreseen");
-    fs::write(root.path().join("wear.00010003.ndjson"), "x").unwrap();
-    assert_eq!(keys(&rotated), ["sink.path"], "but not once it is there");
-    fs::remove_file(root.path().join("wear.00010003.ndjson")).unwrap();
-    rotated.source.path = root.path().join("in.ndjson");
-    rotated.sink.dead_letter_path = Some(root.path().join("wear.00000007.ndjson"));
-    assert_eq!(keys(&rotated), ["sink.dead_letter_path"]);
     let mut over = of(None, &[]);
     over.sink.path = root.path().join("x/../in.ndjson");
     assert_eq!(keys(&over), ["sink.path"]);
-    // Everything in a directory of segments is the release.
-    let mut segments = of(Some("out/dead"), &[]);
-    assert!(keys(&segments).is_empty());
-    segments.sink.format = Some(Format::Parquet);
-    assert_eq!(keys(&segments), ["sink.dead_letter_path"]);
     symlink(root.path().join("out.a"), root.path().join("out.b")).unwrap();
     assert_eq!(keys(&of(None, &["a", "b"])), ["sink.path"], "two groups in one file");
 }

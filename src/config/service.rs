@@ -20,7 +20,8 @@ pub enum StateKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct State {
-    /// The state directory; one daemon at a time owns it, with mode 0700.
+    /// The state directory; one daemon at a time owns it, with mode 0700. Without it a run over files or standard input keeps none; with
+    /// it what a job over files has released counts for the next one.
     #[schemars(example = &"state/")]
     pub path: PathBuf,
     /// `local`: the directory is the state. `topic`: the state is in `state.topic` and follows the instance; the directory is a
@@ -162,7 +163,8 @@ impl LogLevel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
-    /// Address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`). Port 0 takes a free one.
+    /// Address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`). Port 0 takes a free one. Without it a run
+    /// over files or standard input serves none.
     #[schemars(example = &"127.0.0.1:9464")]
     pub listen: String,
     /// How log lines are written, on standard error.

@@ -1,8 +1,6 @@
 //! `[sink]`: where released records go.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,8 +79,9 @@ pub struct Sink {
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"10m")]
     pub residue_age: Duration,
-    /// The file to write, `-` for standard output (NDJSON, at least once). Several groups write a file each, with the group's
-    /// name before the extension (`out.motion.ndjson`), or where the path has `{group}`. Required with `kind = "file"`.
+    /// The file to write, `-` for standard output (NDJSON of one group). Several groups write a file each, with the group's name before
+    /// the extension (`out.motion.ndjson`), or where the path has `{group}`. A job over files writes beside it and replaces it at the
+    /// end; lines of standard input leave as they are released, to a new file. Required with `kind = "file"`.
     #[schemars(example = &"out/sanitized.ndjson")]
     pub path: PathBuf,
     /// How records are written down. Default: by the extension of `path` for files, else `json`.
@@ -103,36 +102,11 @@ pub struct Sink {
     /// The file of dead letters (NDJSON) of a file sink. Without it they are counted only.
     #[schemars(example = &"out/dead-letters.ndjson")]
     pub dead_letter_path: Option<PathBuf>,
-    /// When a file of lines is followed by another one.
-    pub rotate: Rotate,
     /// Properties passed to librdkafka's producer as they are; the same rules as for `source.librdkafka`.
     #[schemars(example = Properties::example())]
     pub librdkafka: Properties,
     /// Who we are to the brokers of the sink, and how we know them. Default: `source.security`, where the brokers are the same.
     pub security: Option<Security>,
-}
-
-/// When a file of released lines is followed by another one: `out.00000000.ndjson`, `out.00000001.ndjson`, … Either is enough. A file holds
-/// whole batches, and is complete once the next one has a committed batch. Segments of Parquet are files of their own without this.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Rotate {
-    /// From this length on; `0B`: whatever its length.
-    #[serde(with = "quantity::size")]
-    #[schemars(with = "quantity::Size", example = &"256MiB")]
-    pub size: u64,
-    /// This long after its first batch, by the clock of the batches; `0s`: however old. Looked at when a batch leaves.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"1h")]
-    pub age: Duration,
-}
-
-impl Rotate {
-    /// Whether files are rotated at all.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.size > 0 || !self.age.is_zero()
-    }
 }
 
 impl Default for Sink {
@@ -153,7 +127,6 @@ impl Default for Sink {
             rows: Rows::Fragments,
             separator: ',',
             dead_letter_path: None,
-            rotate: Rotate::default(),
             librdkafka: Properties::default(),
             security: None,
         }
@@ -194,16 +167,7 @@ impl Sink {
     #[must_use]
     pub fn mark_path(&self, first: &str) -> PathBuf {
         let path = placed(&self.path, first);
-        path.with_file_name(spelled(&path, "", ".untruthful"))
-    }
-
-    /// The file beside a file sink's output that names the last batch written there; none for standard output. Its name begins
-    /// with a dot, so that no pattern for the output takes it along. `first` as for [`mark_path`](Self::mark_path).
-    #[must_use]
-    pub fn marker_path(&self, first: &str) -> Option<PathBuf> {
-        let path = placed(&self.path, first);
-        let is_file = self.kind == SinkKind::File && self.path.as_os_str() != "-" && path.file_name().is_some();
-        is_file.then(|| path.with_file_name(spelled(&path, ".", ".marker")))
+        path.with_file_name(spelled(&path, ".untruthful"))
     }
 
     /// The Kafka topic of each of these groups.
@@ -212,22 +176,18 @@ impl Sink {
         self.topic.replace(PLACE, group)
     }
 
-    /// The file of a group, or for formats of several files its directory; `alone` where there is no other group.
+    /// The file of a group; `alone` where there is no other group.
     ///
-    /// The group's name stands where the path has `{group}`; else of several groups before the extension of a file, and below a
-    /// directory.
+    /// The group's name stands where the path has `{group}`; else of several groups before the extension.
     #[must_use]
-    pub fn file_of(path: &Path, format: Format, group: &str, alone: bool) -> PathBuf {
+    pub fn file_of(path: &Path, group: &str, alone: bool) -> PathBuf {
         if has_place(path) {
-            return placed(path, group);
+            placed(path, group)
+        } else if alone {
+            path.to_owned()
+        } else {
+            with_part(path, group)
         }
-        if format == Format::Parquet {
-            return path.join(group);
-        }
-        if alone {
-            return path.to_owned();
-        }
-        with_part(path, group)
     }
 }
 
@@ -247,38 +207,6 @@ fn with_part(path: &Path, part: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// File number `number` of an output that is rotated.
-#[must_use]
-pub fn numbered(path: &Path, number: u64) -> PathBuf {
-    with_part(path, &format!("{number:08}"))
-}
-
-/// The number of the file that is called `name` among those of an output that is rotated; none of another file.
-pub(super) fn number_in_series(path: &Path, name: &OsStr) -> Option<u64> {
-    let mut numbers = name.to_str()?.split('.').filter_map(|part| part.parse().ok());
-    numbers.find(|number| numbered(path, *number).file_name() == Some(name))
-}
-
-/// The files that are there of an output that is rotated, by their numbers.
-///
-/// # Errors
-/// When the directory cannot be read; one that is not there has none.
-pub fn series_of(path: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = match std::fs::read_dir(parent) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        entries => entries?,
-    };
-    let mut files = BTreeMap::new();
-    for entry in entries {
-        let name = entry?.file_name();
-        if let Some(number) = number_in_series(path, &name) {
-            files.insert(number, path.with_file_name(&name));
-        }
-    }
-    Ok(files)
-}
-
 /// Where the name of a group stands in a path or a topic.
 const PLACE: &str = "{group}";
 
@@ -293,10 +221,9 @@ pub fn placed(path: &Path, group: &str) -> PathBuf {
     if has_place(path) { path.to_string_lossy().replace(PLACE, group).into() } else { path.to_owned() }
 }
 
-/// The file name of a path between two parts.
-fn spelled(path: &Path, before: &str, after: &str) -> OsString {
-    let mut name = OsString::from(before);
-    name.push(path.file_name().unwrap_or_default());
+/// The file name of a path with a part behind it.
+fn spelled(path: &Path, after: &str) -> OsString {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(after);
     name
 }

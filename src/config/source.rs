@@ -14,7 +14,7 @@ pub enum SourceKind {
     /// Topics of a Kafka cluster, read as one member of a consumer group.
     #[default]
     Kafka,
-    /// Files (or standard input); the daemon ends at the end of them.
+    /// Files, which are read to the end as one job; or standard input, which is a stream.
     File,
 }
 
@@ -26,7 +26,7 @@ pub enum Format {
     Json,
     /// Separated values with a header row. Files only.
     Csv,
-    /// Apache Parquet. Files only; as a sink a directory of segments.
+    /// Apache Parquet. Files only.
     Parquet,
     /// One Avro datum a message, framed by a schema registry or plain. Topics only.
     Avro,
@@ -229,12 +229,13 @@ impl Default for Source {
 }
 
 impl Source {
-    /// The name under which a state belongs to this source: it goes on under no other.
+    /// The name under which a state belongs to this source: it goes on under no other. That of a job goes on with any file.
     #[must_use]
     pub fn identity(&self) -> String {
         match self.kind {
             SourceKind::Kafka => format!("topics {:?}", self.topics),
-            SourceKind::File => format!("file {}", self.path.display()),
+            SourceKind::File if self.path == Path::new("-") => "standard input".to_owned(),
+            SourceKind::File => "files".to_owned(),
         }
     }
 

@@ -27,7 +27,7 @@ use super::shared::shared;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
 use super::test::tests;
-use super::{Config, Format, Grouping, Recoding, Rows, SinkKind, SourceKind, Treat, ValueKind};
+use super::{Config, Format, Grouping, MOST_VALUES, Recoding, Rows, SinkKind, SourceKind, Treat, ValueKind};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -175,7 +175,7 @@ fn dictionaries(config: &Config, found: &mut Complaints) {
     let waiting = if config.privacy.longest_delay().is_zero() { 0 } else { config.max_waiting_lines() };
     let needed = config.rows_remembered() + waiting;
     found.unless(
-        config.state.max_dictionary_values >= needed,
+        config.dictionary_values() >= needed,
         "state.max_dictionary_values",
         &format!(
             "dictionaries of {} values cannot hold a window of {} records, the planner's sample, the batches and what waits",
@@ -189,6 +189,12 @@ fn sink(config: &Config, found: &mut Complaints) {
     let sink = &config.sink;
     match sink.kind {
         SinkKind::Kafka => {
+            found.unless(
+                config.source.kind == SourceKind::Kafka,
+                "sink.kind",
+                "a file is not written into a topic: the two have no commit in common",
+                "set \"file\" and produce from that file, or read from a topic",
+            );
             let remedy = "set it, or sink.kind = \"none\" to measure only";
             found.unless(!sink.topic.is_empty(), "sink.topic", "no topic is named", remedy);
             let brokers = !config.sink_brokers().trim().is_empty();
@@ -227,10 +233,9 @@ fn sink(config: &Config, found: &mut Complaints) {
                 "a topic is not written into files: the two have no commit in common",
                 "set \"kafka\" and export from that topic, or read from a file",
             );
-            let lines = !sink.rotate.is_on() || !dash && sink.format() != Format::Parquet;
-            let remedy =
-                "remove the table: only files of lines are rotated, and segments of parquet are files of their own";
-            found.unless(lines, "sink.rotate", "this output is not rotated", remedy);
+            let lines = config.is_job() || sink.format() != Format::Parquet;
+            let remedy = "set \"json\" or \"csv\", or read a file";
+            found.unless(lines, "sink.format", "what comes through standard input leaves line by line", remedy);
             found.0.extend(clashes(config));
             let dead = sink.dead_letter_path.as_deref();
             let named = dead.is_none_or(|path| !empty(path));
@@ -421,7 +426,8 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     let time = config.process.shutdown_time > Duration::ZERO;
     found.unless(time, "process.shutdown_time", "an end needs time", "give at least 1s; 45s is usual");
     let state = &config.state;
-    found.unless(!empty(&state.path), "state.path", "no state directory is named", "set it, for example \"state/\"");
+    let named = !empty(&state.path) || config.source.kind == SourceKind::File;
+    found.unless(named, "state.path", "no state directory is named", "set it, for example \"state/\"");
     let classes = state.max_ledger_classes > 0;
     found.unless(classes, "state.max_ledger_classes", "the ledger could remember nothing", "give at least 1");
     for (key, limit) in
@@ -430,10 +436,16 @@ fn surroundings(config: &Config, found: &mut Complaints) {
         let waits = limit > 0 || config.privacy.longest_delay().is_zero();
         found.unless(waits, key, "no line could ever wait", "give at least 1, or set privacy.max_delay = \"0s\"");
     }
-    let values = (1..=1 << 26).contains(&state.max_dictionary_values);
+    let values = (1..=MOST_VALUES).contains(&state.max_dictionary_values);
     found.unless(values, "state.max_dictionary_values", "the number is out of range", "give 1 to 67108864");
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
-    found.unless(config.telemetry.address().is_some(), "telemetry.listen", "this is no address and port", remedy);
+    let is_silent = config.telemetry.listen.is_empty() && config.source.kind == SourceKind::File;
+    found.unless(
+        is_silent || config.telemetry.address().is_some(),
+        "telemetry.listen",
+        "this is no address and port",
+        remedy,
+    );
     for name in &config.telemetry.allowed_hosts {
         let legal = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
         let remedy = "give names without scheme, port or *, for example \"throng\"";

@@ -43,6 +43,8 @@ pub enum ErasureError {
     NoSubject,
     #[error("subject number {place} is no value of the subject attribute, which is of type {kind}: correct it")]
     NotASubject { place: usize, kind: &'static str },
+    #[error("this run keeps no state, or keeps it at its end: nobody can be taken out of it (ask when it has ended)")]
+    NoState,
     #[error("the system has no randomness to give: {0}")]
     Random(std::io::Error),
     #[error(transparent)]

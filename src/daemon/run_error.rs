@@ -14,7 +14,7 @@ use crate::io::state_topic::StateTopicError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
-/// them.
+/// them; of a job over files nothing has.
 #[allow(missing_docs, reason = "the messages document the cases")]
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -48,8 +48,14 @@ pub enum RunError {
         .path.display(), .attributes.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
     )]
     NoColumn { path: PathBuf, attributes: Vec<String> },
-    #[error("{}: the mark of an untruthful output cannot be written: {source} (make its directory writable)", .path.display())]
-    Mark { path: PathBuf, source: SinkError },
+    #[error("told to end before the end of the input: no output was replaced")]
+    Interrupted,
+    #[error(
+        "{}: the state in {} has this input already (the same files, lengths and times of change), and would withhold what it has released; \
+         no output was replaced (name the next file, or to do this one again another state.path)",
+        .path.display(), .state.display()
+    )]
+    SameInput { path: PathBuf, state: PathBuf },
     #[error("the HTTP pages' thread: {0}")]
     Thread(std::io::Error),
     #[error("a part of the daemon panicked; nothing that it worked on was released")]
@@ -94,6 +100,7 @@ impl RunError {
             self,
             Self::Configuration(_)
                 | Self::NoColumn { .. }
+                | Self::SameInput { .. }
                 | Self::Http(_)
                 | Self::Assembly(
                     AssemblyError::Codebook(_)

@@ -54,11 +54,7 @@ const GROUP: &str = "all";
 /// The files that [`anonymize`](super::anonymize()) would write or remove for its release.
 #[must_use]
 pub fn files(config: &Config) -> Vec<Used> {
-    let mut files = Replacement::files(
-        &placed(&config.sink.path, GROUP),
-        GROUP,
-        file_format(config.sink.format(), config.sink.separator),
-    );
+    let mut files = Replacement::files(&placed(&config.sink.path, GROUP));
     files.extend(config.anonymize.ceiling.catalog.iter().map(|path| Used::file("the catalog of counterfeits", path)));
     files
 }
@@ -115,7 +111,7 @@ pub fn release(
             lines.push(b'\n');
         }
     }
-    place.fill(columns, &lines)?;
+    place.fill(&columns, &lines)?;
     Ok(Written { risk: verified.risk(), hidden, aggregated })
 }
 

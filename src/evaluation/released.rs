@@ -5,8 +5,8 @@ use super::joined::{At, Owners, Unjoined};
 use super::original::Original;
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, LineFormat, LineLayout, Unknown};
-use crate::config::{Config, Format, JOINED, Rows, Sink, series_of};
-use crate::io::file::{self, FileSource, SourceError, SourcePosition, open_text};
+use crate::config::{Config, JOINED, Rows, Sink};
+use crate::io::file::{self, FileSource, SourceError, open_text};
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::raw::{RawBatch, Token};
 use crate::start::nested::{is_nested, nesting};
@@ -136,8 +136,7 @@ impl Lines {
             }
             let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
             let format = file_format(format, config.sink.separator);
-            let (unknown, start) = (Unknown::Refuse, SourcePosition::default());
-            let mut source = FileSource::open(&file, format, &columns, limits, unknown, start)?;
+            let mut source = FileSource::open(&file, format, &columns, limits, Unknown::Refuse)?;
             let absent = source.absent_attributes();
             if !absent.is_empty() {
                 let attributes = absent.into_iter().map(|a| format!("attribute {:?}", name(&attributes[a]))).collect();
@@ -236,47 +235,26 @@ impl Lines {
     }
 }
 
-/// Where the lines of a group are, which is `alone` or one of several. Segments of Parquet come in their order, and so do the files of a
-/// directory or a pattern, which name those of one group.
+/// Where the lines of a group are, which is `alone` or one of several. The files of a directory or a pattern come in the order of their
+/// names.
 ///
 /// # Errors
 /// When a directory or a pattern has no file, or cannot be read.
 pub fn files(config: &Config, path: &Path, group: &str, alone: bool) -> Result<Vec<PathBuf>, SourceError> {
-    let format = config.sink.format();
-    if alone && path.is_file() {
+    if alone {
         // What was named is what is measured.
-        return Ok(vec![path.to_owned()]);
+        let format = file_format(config.sink.format(), config.sink.separator);
+        if !path.is_file()
+            && let Some(files) = file::files_of(path, format)?
+        {
+            return Ok(files);
+        }
+        if path.is_file() {
+            return Ok(vec![path.to_owned()]);
+        }
     }
-    if alone
-        && format != Format::Parquet
-        && let Some(files) = file::files_of(path, file_format(format, config.sink.separator))?
-    {
-        return Ok(files);
-    }
-    Ok(files_of_group(format, path, group, alone))
-}
-
-fn files_of_group(format: Format, path: &Path, group: &str, alone: bool) -> Vec<PathBuf> {
-    let of_group = Sink::file_of(path, format, group, false);
-    if format == Format::Parquet {
-        let place = if of_group.is_dir() { of_group } else { path.to_owned() };
-        let Ok(entries) = std::fs::read_dir(&place) else { return vec![place] };
-        let mut segments: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        segments.retain(|segment| segment.extension().is_some_and(|extension| extension == "parquet"));
-        segments.sort();
-        return segments;
-    }
-    let rotated = |path: &Path| -> Vec<PathBuf> { series_of(path).unwrap_or_default().into_values().collect() };
-    if of_group.is_file() {
-        return vec![of_group];
-    }
-    // Files that were rotated come in their order.
-    let series = [rotated(&of_group), if alone { rotated(path) } else { Vec::new() }].concat();
-    match (series.is_empty(), alone) {
-        (false, _) => series,
-        (true, true) => vec![path.to_owned()],
-        (true, false) => vec![of_group],
-    }
+    let of_group = Sink::file_of(path, group, false);
+    Ok(vec![if alone && !of_group.is_file() { path.to_owned() } else { of_group }])
 }
 
 /// The cell that prints a text. JSON tells texts from numbers; where the format does not, either may be meant.

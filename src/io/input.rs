@@ -1,6 +1,6 @@
 //! A batch as a source hands it over: decoded, not yet typed.
 
-use crate::io::file::{FileBegun, LongRows};
+use crate::io::file::LongRows;
 use crate::io::residue::Residue;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::release::sink::Rejected;
@@ -78,10 +78,6 @@ pub struct InputBatch {
     pub decode_seconds: f64,
     /// When the oldest record was appended at the source, milliseconds since 1970, where the source says so.
     pub oldest_ms: Option<i64>,
-    /// Byte position after the batch, for files.
-    pub source_bytes: u64,
-    /// Of a source of several files, those that were begun or read to their end with the batch.
-    pub begun: Vec<FileBegun>,
     /// Rows of a file that span suspiciously many lines.
     pub long_rows: Option<LongRows>,
 }
@@ -104,8 +100,6 @@ impl InputBatch {
             read_seconds: 0.0,
             decode_seconds: 0.0,
             oldest_ms: None,
-            source_bytes: 0,
-            begun: Vec::new(),
             long_rows: None,
         }
     }

@@ -22,7 +22,7 @@ pub use request::{ReadProgress, Request, Spill, named};
 use spilling::Spilling;
 pub use standing::Standing;
 
-use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, SourcePosition};
+use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError};
 use crate::codec::{Field, Unknown};
 use crate::records::based::Resolved;
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
@@ -189,9 +189,7 @@ impl Reading {
         let flat = matches!(request.format, Format::Csv { .. });
         let field = |a: &Arc<Attribute>| if flat { Field::flat(&a.column()) } else { Field::of(a) };
         let fields: Vec<Field> = attributes.iter().map(field).collect();
-        let start = SourcePosition::default();
-        let source =
-            FileSource::open_anywhere(request.path, request.format, &fields, request.limits, Unknown::Drop, start)?;
+        let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop)?;
         let source = source.followed_by(request.more)?;
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),

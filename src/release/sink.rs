@@ -104,15 +104,6 @@ pub struct Certificate<'a> {
     pub line: &'a [u8],
 }
 
-/// The last batch that has begun to leave to files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// Number of the batch.
-    pub sequence: u64,
-    /// Number of the attempt at it.
-    pub attempt: u64,
-}
-
 /// Why a batch was not delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
@@ -124,15 +115,12 @@ pub enum DeliveryError {
     Fatal(String),
 }
 
-/// Lengths of the output files after a delivery, by name; empty for sinks that are not files.
-pub type Lengths = Vec<(String, u64)>;
-
 /// Takes verified batches and nothing else. After `Ok` the batch has left for good; after
 /// [`DeliveryError::Aborted`] no reader of committed data will ever see any of it.
 pub trait Sink: Send {
     /// # Errors
     /// See [`DeliveryError`].
-    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError>;
+    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError>;
 
     /// Waits until everything delivered stands, so that another may go on behind it: what it has consumed as well as what it
     /// has released.
@@ -157,11 +145,6 @@ pub trait Sink: Send {
     /// [`DeliveryError::Fatal`] when that cannot be learnt.
     fn keeps_in(&mut self) -> Result<KeptIn, DeliveryError> {
         Err(DeliveryError::Fatal("this sink keeps no state".to_owned()))
-    }
-
-    /// Whether a marker beside the outputs names every batch before anything of it is written there.
-    fn marks(&self) -> bool {
-        false
     }
 
     /// Bytes delivered so far, for the metrics.

@@ -3,7 +3,7 @@
 use super::reading::{codec_limits, fields, file_format};
 use crate::codec::{Field, Limits, Unknown};
 use crate::config::{Config, Format};
-use crate::io::file::{FileSource, SourceError, SourcePosition};
+use crate::io::file::{FileSource, SourceError};
 use crate::io::table::{Request, TableColumn, read};
 use crate::records::canonical::Canonical;
 use crate::records::dictionary::FIRST_VALUE;
@@ -107,7 +107,7 @@ fn of_elements(config: &Config, schema: &Schema, array: &[String], path: &Path) 
     // The text of the message is a cell of each element here, and stored once.
     let limits = Limits { max_repeated_bytes: u64::MAX, ..codec_limits(config).0 };
     let format = file_format(Format::Json, ',');
-    let source = FileSource::open(path, format, &columns, limits, Unknown::Drop, SourcePosition::default());
+    let source = FileSource::open(path, format, &columns, limits, Unknown::Drop);
     let mut source = source.ok()?;
     let mut known: BTreeSet<Vec<String>> = schema.attributes.iter().map(|attribute| attribute.segments()).collect();
     known.insert(array.to_vec());

@@ -9,7 +9,7 @@ use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::identifiers::profile_of;
 use crate::config::{Config, Format, SourceKind};
-use crate::io::file::{FileSource, SourcePosition, is_at_rest};
+use crate::io::file::{FileSource, is_at_rest};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{Code, Codebook};
 use crate::records::digest::DigestKey;
@@ -136,7 +136,7 @@ pub fn of_first_records(config: &Config, schema: &Schema) -> Vec<String> {
     let format = config.source.format();
     let fields = fields(schema, format == Format::Csv);
     let format = file_format(format, config.source.separator);
-    let source = FileSource::open(path, format, &fields, limits, unknown, SourcePosition::default());
+    let source = FileSource::open(path, format, &fields, limits, unknown);
     let mut source = match source {
         Ok(source) => source,
         Err(error) => return unreadable(error.to_string()),

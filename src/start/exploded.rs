@@ -28,7 +28,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let more = config.most_of_batch(true) - config.batch.max_records;
     let waiting = if config.privacy.longest_delay().is_zero() { 0 } else { config.max_waiting_lines() };
     let needed = config.rows_remembered() + config.batches_remembered() * more + waiting;
-    if needed > config.state.max_dictionary_values {
+    if needed > config.dictionary_values() {
         let message = format!(
             "dictionaries of {} values cannot hold the window, the batches with a message of {} elements beyond \
              batch.max_records in each, and what waits",

@@ -233,12 +233,6 @@ pub enum Finding {
         long.rows, long.lines, long.first + 1
     )]
     LongRows { long: LongRows },
-    #[error(
-        "nothing new was read: all {records} records of {source_path} were settled before, with privacy.k = {made_with}, and what was released stays as it is (to release them anew, name another state.path and another sink.path)"
-    )]
-    NothingNew { records: u64, source_path: String, made_with: MadeWith },
-    #[error("what was released before was made with privacy.k = {made_with}, this run goes on with {k}")]
-    OtherK { made_with: MadeWith, k: usize },
 }
 
 impl Finding {
@@ -246,25 +240,6 @@ impl Finding {
     #[must_use]
     pub fn swallowed_lines(&self) -> u64 {
         if let Self::LongRows { long } = self { long.lines.saturating_sub(long.rows) } else { 0 }
-    }
-}
-
-/// The k of an earlier run, where the state knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MadeWith(Option<u64>);
-
-impl From<Option<u64>> for MadeWith {
-    fn from(k: Option<u64>) -> Self {
-        Self(k)
-    }
-}
-
-impl std::fmt::Display for MadeWith {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(k) => write!(f, "{k}"),
-            None => f.write_str("another throng's (it kept no note of it)"),
-        }
     }
 }
 

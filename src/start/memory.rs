@@ -217,7 +217,28 @@ pub fn bounds(config: &Config, schema: &Schema) -> Bounds {
 /// When a batch is closed, by `batch` and by what fits.
 #[must_use]
 pub fn closing(config: &Config, schema: &Schema) -> Limits {
-    Limits { max_bytes: bounds(config, schema).max_batch_bytes, ..Limits::of(config) }
+    let mut max_bytes = bounds(config, schema).max_batch_bytes;
+    if config.batch.is_whole && config.process.memory_limit.is_none() {
+        max_bytes = max_bytes
+            .min(machine_memory().map_or(MIB << 10, |memory| memory / OF_A_JOB))
+            .max(config.source.max_record_bytes);
+    }
+    Limits { max_bytes, ..Limits::of(config) }
+}
+
+/// The part of the memory that the bytes of one batch of a job are at most: taken apart, treated and written they take several times that.
+const OF_A_JOB: u64 = 16;
+
+/// The memory of this machine, or of the control group that the process is in, where the system tells.
+fn machine_memory() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok();
+    let total = info.as_deref().and_then(|info| {
+        let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
+    });
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse::<u64>().ok());
+    total.into_iter().chain(group).min()
 }
 
 /// What the clients of brokers may queue; `None` without a limit.

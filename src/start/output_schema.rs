@@ -202,9 +202,7 @@ fn destination(config: &Config, group: &str, alone: bool) -> Value {
     match config.sink.kind {
         SinkKind::Kafka => json!({"topic": config.sink.topic_of(group)}),
         SinkKind::File => {
-            let file = Sink::file_of(&config.sink.path, config.sink.format(), group, alone);
-            let rotated = config.sink.rotate.is_on();
-            let file = if rotated { Sink::file_of(&file, config.sink.format(), "{number}", false) } else { file };
+            let file = Sink::file_of(&config.sink.path, group, alone);
             json!({"file": file.display().to_string()})
         }
         SinkKind::None => Value::Null,

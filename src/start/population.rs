@@ -3,7 +3,7 @@
 use crate::anonymity::treatment::population::Population;
 use crate::codec::Unknown;
 use crate::config::{Config, Format, ModelKind, Problem};
-use crate::io::file::{FileSource, SourceError, SourcePosition};
+use crate::io::file::{FileSource, SourceError};
 use crate::io::input::InputBatch;
 use crate::records::based::Resolved;
 use crate::records::codebook::{ABSENT, Code, Codebook, CodebookError, FIRST_VALUE, NULL};
@@ -182,7 +182,6 @@ impl People {
             limits,
             // A list of people may have columns that the stream knows nothing of.
             Unknown::default(),
-            SourcePosition::default(),
         )?;
         let mut columns = KnownColumns::new(config, schema, &source.absent_attributes())?;
         let mut records = 0;

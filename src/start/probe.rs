@@ -6,7 +6,7 @@ use super::encode::encode;
 use super::reading::{codec_limits, fields, file_format};
 use super::sampling::SamplingError;
 use crate::config::{Config, Format};
-use crate::io::file::{FileSource, SourcePosition};
+use crate::io::file::FileSource;
 use crate::io::input::InputBatch;
 use crate::records::codebook::{ABSENT, Codebook, NULL};
 use crate::records::digest::DigestKey;
@@ -51,7 +51,7 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format();
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
-    let mut source = FileSource::open(path, file, &columns, limits, unknown, SourcePosition::default())?;
+    let mut source = FileSource::open(path, file, &columns, limits, unknown)?;
     let width = schema.attributes.len();
     let (mut met, mut wrong, mut unreadable, mut records) = (vec![false; width], vec![0_u64; width], 0, 0);
     loop {

@@ -38,7 +38,7 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
     let whole = found.iter().filter(|p| p.needs_every_pair()).count();
     let batch = config.most_of_batch(schema.explode.is_some()) * (config.privacy.max_hold_batches as usize + 1);
     // Where the limit of the memory leaves room for fewer, as many as that.
-    if whole * batch > bounds(config, schema).max_shown_values {
+    if !config.batch.is_whole && whole * batch > bounds(config, schema).max_shown_values {
         problems.push(Problem {
             file: file.to_owned(),
             key: "state.max_shown_values".to_owned(),

@@ -4,7 +4,7 @@ use super::encode::encode;
 use super::profiles::{self, NotRead, Profiles};
 use super::reading::{codec_limits, fields, file_format};
 use crate::config::{Config, Format, Problem, SourceKind};
-use crate::io::file::{FileSource, SourceError, SourcePosition, is_at_rest};
+use crate::io::file::{FileSource, SourceError, is_at_rest};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::DigestKey;
@@ -136,7 +136,7 @@ fn records(
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format_of_file(path);
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
-    let mut source = FileSource::open(path, file, &columns, limits, unknown, SourcePosition::default())?;
+    let mut source = FileSource::open(path, file, &columns, limits, unknown)?;
     let (mut batch, mut rejected) = (Batch::new(schema.attributes.len()), 0);
     let absent: Vec<usize> = source.absent_attributes().into_iter().filter(|a| !joined.contains(a)).collect();
     while absent.is_empty() && batch.rows() < most {

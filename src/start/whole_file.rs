@@ -3,7 +3,7 @@
 use super::encode::encode;
 use super::profiles::Profiles;
 use crate::config::{Config, Format};
-use crate::io::file::{FileSource, LongRows, SourceError, SourcePosition};
+use crate::io::file::{FileSource, LongRows, SourceError};
 use crate::io::input::InputBatch;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
@@ -63,7 +63,6 @@ pub fn read_whole(
         &fields(schema, format == Format::Csv),
         limits,
         unknown,
-        SourcePosition::default(),
     )?
     .followed_by(more)?;
     let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();

@@ -21,7 +21,7 @@ pub use following::{StateCopied, StateKept, StateRestored};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
-pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileOpened, PassedOver, WrongType};
+pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileDivided, FileOpened, WrongType};
 pub use reloads::{PolicyInForce, Reloaded};
 pub use sharing::{
     ForeignIgnored, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold,

@@ -30,7 +30,7 @@ pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead, ColumnsDropped,
     DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered,
-    FileOpened, ForeignIgnored, LimitReached, PassedOver, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
+    FileDivided, FileOpened, ForeignIgnored, LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
     PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, SharedLedgerHeard,
     SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept, StateRecovered,
     StateRestored, SubjectsErased, VerificationRefused, WrongType,

@@ -11,7 +11,7 @@ use throng::daemon::engine::clock::{MachineClocks, StateClock};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
 use throng::daemon::errand::errands;
 use throng::daemon::state::directory::StateError;
-use throng::daemon::stream::run::{Run, StreamError, Watcher};
+use throng::daemon::stream::run::{Run, StreamError};
 use throng::daemon::stream::source::{Next, Notice, Source, SourceFailure};
 use throng::io::input::{Closed, Ranges};
 use throng::io::profiles::{Feed, News, Table, Update};
@@ -93,12 +93,6 @@ impl Source for Script {
     }
 }
 
-struct Unwatched;
-
-impl Watcher for Unwatched {
-    fn consumed(&self, _: u64, _: u64) {}
-}
-
 fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamError> {
     let telemetry = stand.telemetry.clone();
     let (engine, sink) = stand.parts();
@@ -106,13 +100,12 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
     let max_age = Duration::from_secs(3_600);
-    let (source, watcher, (_, erasures)) = (&mut source, &Unwatched, errands());
+    let (source, (_, erasures)) = (&mut source, errands());
     Run {
         source,
         engine,
         sink,
         telemetry: &telemetry,
-        watcher,
         clock,
         max_age,
         retry: None,

@@ -17,7 +17,7 @@ use throng::io::input::{Closed, InputBatch};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::release::invariants::is_conserved;
-use throng::release::sink::{DeliveryError, Envelope, Lengths, Rejected, Sink};
+use throng::release::sink::{DeliveryError, Envelope, Rejected, Sink};
 use throng::release::verified::Verified;
 use throng::start::checked::Checked;
 use throng::start::reading::{codec_limits, fields};
@@ -63,7 +63,7 @@ pub struct Collector {
 }
 
 impl Sink for Collector {
-    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
+    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
         let mut lines = Vec::new();
         for group in 0..batch.groups() {
             for line in batch.lines(group) {
@@ -95,7 +95,7 @@ impl Sink for Collector {
         self.lines.extend(lines);
         self.rejected.extend(envelope.rejected.iter().cloned());
         self.committed = (envelope.sequence, envelope.clock_ms);
-        Ok(Lengths::new())
+        Ok(())
     }
 
     fn bytes_out(&self) -> u64 {
@@ -161,7 +161,7 @@ impl Stand {
         std::fs::write(path("schema.toml"), schema).expect("a file");
         let env = [
             ("THRONG__SOURCE__KIND", "file".to_owned()),
-            ("THRONG__SOURCE__PATH", path("in.ndjson")),
+            ("THRONG__SOURCE__PATH", "-".to_owned()),
             ("THRONG__SINK__KIND", sink.to_owned()),
             ("THRONG__SINK__PATH", if sink == "file" { path("out.ndjson") } else { String::new() }),
             ("THRONG__SCHEMA__FILE", path("schema.toml")),

@@ -90,6 +90,10 @@ impl Sample {
     pub fn add(&mut self, batch: &Batch, first: u64) {
         for row in 0..batch.rows() {
             self.add_row(first + row as u64, batch.subjects[row], batch.columns.iter().map(|c| c[row]));
+            // A batch may be much larger than the sample.
+            if self.rows() > 2 * self.limit {
+                self.trim();
+            }
         }
         self.trim();
     }

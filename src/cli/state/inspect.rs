@@ -122,9 +122,6 @@ fn described(survey: &Survey, topics: &[String]) -> String {
     line("window", format!("{} batches", HumanCount(survey.window_batches)));
     line("sample", format!("{} rows", HumanCount(survey.sample_rows)));
     line("profiles", HumanCount(survey.profiles).to_string());
-    for output in &survey.outputs {
-        line("output", format!("{}: {} bytes", output.output, HumanCount(output.bytes)));
-    }
     line("disk", format!("{} bytes", HumanCount(survey.disk_bytes)));
     text
 }

@@ -10,13 +10,12 @@ use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::privacy::protection::Protection;
-use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind};
+use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind, SourceKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::{Keys, Sealer};
 use crate::daemon::state::store::{Recovered, Store};
-use crate::io::file::FileBegun;
 use crate::io::residue::Door;
 use crate::io::shared_ledger::Terms;
 use crate::ledger::classes::Ledger;
@@ -32,7 +31,7 @@ use crate::start::memory::{bounds, division};
 use crate::start::population::{People, Populations, read_populations};
 use crate::start::profiles::in_order;
 use crate::start::protections::kept;
-use crate::telemetry::{PastUnknown, PolicyInForce, PopulationsRead, StateRecovered, Telemetry};
+use crate::telemetry::{PastUnknown, PolicyInForce, PopulationsRead, StateRecovered, Telemetry, Totals};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -73,14 +72,10 @@ pub struct Assembled {
     pub engine: Engine,
     /// A batch that was about to leave when the process before this one ended.
     pub intent: Option<Intent>,
-    /// Files of a source of several that the batches which have left had begun.
-    pub begun: Vec<FileBegun>,
     /// Identity of the state.
     pub id: String,
     /// What a ledger is shared by, and records are handed on by.
     pub accord: Accord,
-    /// `privacy.k` of what has left before this start, where it is known.
-    pub made_with: Option<u64>,
 }
 
 /// What instances of one group have in common.
@@ -135,12 +130,11 @@ fn stream_of(config: &Config, schema: &Schema) -> String {
 
 /// Where the batches of a state leave to; `None` where nothing leaves, which a state may begin with.
 fn sink_of(config: &Config) -> Option<String> {
-    let path = &config.sink.path;
     let place = match config.sink.kind {
         SinkKind::None => return None,
         SinkKind::Kafka => format!("topic {}", config.sink.topic),
-        SinkKind::File if path.as_os_str() == "-" => "standard output".to_owned(),
-        SinkKind::File => format!("file {}", std::path::absolute(path).as_ref().unwrap_or(path).display()),
+        // The state of a job goes on with the next file, which is written to another place.
+        SinkKind::File => "files".to_owned(),
     };
     Some(match config.sink.rows {
         Rows::Fragments if config.output.shape == OutputShape::Nested => format!("{place}, nested"),
@@ -167,8 +161,7 @@ fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
     groups.concat()
 }
 
-/// What an intent found at start means, by the marker or by the file sink's commit point: `Some(lengths)` if its batch
-/// left, `None` if it did not.
+/// Whether the batch of an intent found at start left.
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
 
 /// The ledger that a configuration asks for, empty.
@@ -231,18 +224,23 @@ pub fn assemble(
     let mut ledger = ledger_of(config, schema, protections);
     let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
-    let (mut store, keys, mut recovered) =
-        Store::open_as(&config.state.path, secret, config.state.follows(), &mut ledger)?;
+    let (mut store, keys, mut recovered) = if config.has_state() {
+        Store::open_as(&config.state.path, secret, config.state.follows(), &mut ledger)?
+    } else {
+        Store::open_temporary(secret, &mut ledger)?
+    };
     store.expect_instance(config.state.follows())?;
+    if config.is_job() && config.has_state() {
+        store.work_on_copy()?;
+    }
     ledger.key_said(&DigestKey(keys.repetition));
     telemetry.key_draws(&keys.pages);
     bind(&mut store, &checked, recovered.progress.sequence == 0 && recovered.intent.is_none())?;
-    let made_with = store.make_with(config.privacy.k)?;
     let untruthful = store
         .note_untruthful(config.treatment.may_be_untruthful())?
         .then(|| "numbers replaced by others or by means".to_owned());
     let id = store.id().to_owned();
-    let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none() && recovered.progress.lengths.is_empty();
+    let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none();
     let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
     let changed = store.populations()? != fingerprints;
     let digest = checked.policy;
@@ -251,8 +249,7 @@ pub fn assemble(
         None => None,
         Some(intent) if left(&intent, &id)? => {
             recovered.take_over(&intent);
-            let lengths = intent.after.lengths.clone();
-            store.settle_recovered(intent, Some(lengths), &mut ledger)?;
+            store.settle_recovered(intent, true, &mut ledger)?;
             None
         }
         Some(intent) if changed && !accept_rewind => {
@@ -263,10 +260,17 @@ pub fn assemble(
         }
         Some(intent) => {
             recovered.rows.retain(|(sequence, _)| *sequence != intent.after.sequence);
-            store.settle_recovered(intent.clone(), None, &mut ledger)?;
+            store.settle_recovered(intent.clone(), false, &mut ledger)?;
             Some(intent)
         }
     };
+    if config.source.kind == SourceKind::File {
+        // Another input, whose records are counted from the first one on.
+        recovered.progress.positions.clear();
+        if config.is_job() {
+            (recovered.progress.totals, recovered.met) = (Totals::default(), None);
+        }
+    }
     if fresh {
         store.begin(&recovered.progress)?;
     }
@@ -302,9 +306,8 @@ pub fn assemble(
     let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &altered, width);
     let accord = Accord { sealer: Sealer::new(&keys.shared), terms, door };
     let opened = Opened { ledger, store, keys, untruthful, certifier };
-    let begun = std::mem::take(&mut recovered.begun);
     let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;
-    Ok(Assembled { engine, intent: pending, begun, id, accord, made_with })
+    Ok(Assembled { engine, intent: pending, id, accord })
 }
 
 /// A state that no daemon runs on.
@@ -352,7 +355,7 @@ fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection],
     Blank {
         books: Box::new(move || {
             let (config, schema) = &of_books;
-            let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.state.max_dictionary_values);
+            let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.dictionary_values());
             schema.attributes.iter().map(book).collect()
         }),
         ledger: Box::new(move || {

@@ -8,7 +8,6 @@ use crate::certificates::statement::{
     Chain, Counts, Crowds, PASSED, PREDICATE, Predicate, Program, Risk, STATEMENT, Sha256Hex, Statement, Verification,
 };
 use crate::daemon::state::records::{Certified, OffsetRange};
-use crate::io::file::delivery::output_lines;
 use crate::release::verified::Verified;
 use crate::telemetry::{BatchCertified, BatchReport, ChainBegun, ChainHead, Label};
 use std::collections::BTreeMap;
@@ -30,7 +29,7 @@ impl Engine {
         let certifier = self.certifier.as_ref()?;
         let progress = &self.durable.progress;
         let sequence = progress.sequence + 1;
-        let (subject, outputs) = certifier.outputs(verified, |name| output_lines(&progress.lengths, name));
+        let (subject, outputs) = certifier.outputs(verified, |_| None);
         let (crowds, risk, k) = (verified.crowds(), verified.risk(), certifier.k);
         let predicate = Predicate {
             chain: certifier.chain(sequence),

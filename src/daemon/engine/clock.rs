@@ -112,6 +112,8 @@ pub struct StateClock {
     most_ms: i64,
     age_ms: i64,
     last: Reading,
+    /// The moment of a run for which no time passes.
+    still: Option<Reading>,
 }
 
 impl StateClock {
@@ -122,12 +124,12 @@ impl StateClock {
         let now = clocks.read();
         match anchors.iter().max_by_key(|anchor| anchor.age_ms) {
             // A state without a batch, or one whose batches were given their time by hand.
-            None => Self { clocks, most_ms, age_ms: 0, last: now },
+            None => Self { clocks, most_ms, age_ms: 0, last: now, still: None },
             Some(Anchor { age_ms, reading }) if *reading == Reading::default() => {
-                Self { clocks, most_ms, age_ms: *age_ms, last: now }
+                Self { clocks, most_ms, age_ms: *age_ms, last: now, still: None }
             }
             Some(Anchor { age_ms, reading }) => {
-                let mut clock = Self { clocks, most_ms, age_ms: *age_ms, last: *reading };
+                let mut clock = Self { clocks, most_ms, age_ms: *age_ms, last: *reading, still: None };
                 clock.pass(now);
                 clock
             }
@@ -141,10 +143,18 @@ impl StateClock {
         Self { age_ms: self.age_ms.saturating_add(more), ..self }
     }
 
+    /// The same, standing still: what a job releases does not depend on how fast it is.
+    #[must_use]
+    pub fn at_rest(self) -> Self {
+        Self { still: Some(self.clocks.read()), ..self }
+    }
+
     /// The present moment.
     pub fn now(&mut self) -> Moment {
-        let now = self.clocks.read();
-        self.pass(now);
+        let now = self.still.unwrap_or_else(|| self.clocks.read());
+        if self.still.is_none() {
+            self.pass(now);
+        }
         // `last` keeps the shift between the clocks; an anchor is what they say.
         Moment { clock_ms: now.wall_ms, age_ms: self.age_ms, anchor: Anchor { age_ms: self.age_ms, reading: now } }
     }

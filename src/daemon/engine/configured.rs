@@ -58,8 +58,9 @@ pub(super) fn settings(
         absent_as_null,
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
-        max_dictionary_values: config.state.max_dictionary_values,
+        max_dictionary_values: config.dictionary_values(),
         dictionary_bytes: bounds.dictionary_bytes,
+        plans_from_first_batch: config.batch.is_whole,
         values_a_record: if config.treatment.makes_values() { 2 } else { 1 },
         repetition: repetition(config, schema),
         // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.

@@ -3,9 +3,7 @@
 use super::fields::Engine;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, Progress};
-use crate::io::file::FileBegun;
 use crate::io::input::Origin;
-use crate::release::sink::{Lengths, Mark};
 use crate::start::findings::Finding;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -55,38 +53,30 @@ impl Engine {
         self.durable.store.watch(&self.telemetry, stop);
     }
 
-    /// What the marker beside the output files may say.
-    #[must_use]
-    pub fn marks(&self) -> &[Option<Mark>] {
-        self.durable.store.marks()
-    }
-
-    /// Notes what it was found to say.
-    pub fn found_marked(&mut self, marked: Option<Mark>) {
-        self.durable.marked = marked;
-        self.durable.store.found_marked(marked);
-    }
-
     /// Records come from `origin`; without it, from a file.
     pub fn come_from(&mut self, origin: Arc<dyn Origin>) {
         self.origin = origin;
     }
 
-    /// Notes the lengths of freshly opened output files: they are ours from here on.
+    /// Notes the input of a job. False where the state has taken it in already.
     ///
     /// # Errors
     /// When the state fails.
-    pub fn begin(&mut self, lengths: Lengths) -> Result<(), StateError> {
-        self.durable.progress.lengths = lengths;
-        self.durable.store.begin(&self.durable.progress)
+    pub fn begin_job(&mut self, digest: &[u8; 32]) -> Result<bool, StateError> {
+        let store = &mut self.durable.store;
+        let is_new = store.last_input()?.as_ref() != Some(digest);
+        if is_new {
+            store.note_input(digest)?;
+        }
+        Ok(is_new)
     }
 
-    /// Forgets of the files that a source of several has begun all but `begun`, which says what still matters.
+    /// Keeps the state as it is now, where the run works on a copy of it: the copy takes its place.
     ///
     /// # Errors
-    /// When the state fails.
-    pub fn keep_begun(&mut self, begun: &[FileBegun]) -> Result<(), StateError> {
-        self.durable.store.keep_begun(begun)
+    /// When the state fails; the one before is in force then.
+    pub fn keep_copy(&mut self) -> Result<(), StateError> {
+        self.durable.store.keep_copy()
     }
 
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).

@@ -30,6 +30,9 @@ struct Order<'a> {
 impl Engine {
     /// Forgets those who are named. Not while a batch is to be repeated: what it was made of would not be there.
     pub fn erase(&mut self, asked: &Asked) -> Erasure {
+        if !self.durable.store.is_in_force() {
+            return Erasure::Answered(Err(ErasureError::NoState));
+        }
         match digests(asked, self.coding.subjects.as_ref(), &self.schema) {
             Ok(people) => self.carry_out(Order { people, dry_run: asked.dry_run, names: None }),
             Err(error) => Erasure::Answered(Err(error)),

@@ -29,7 +29,6 @@ use crate::records::codebook::Codebook;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::release::given::GroupTerms;
-use crate::release::sink::Mark;
 use crate::start::findings::Met;
 use crate::start::population::Populations;
 use crate::telemetry::Telemetry;
@@ -83,8 +82,6 @@ pub(super) struct Durable {
     pub(super) store: Store,
     pub(super) packer: RowPacker,
     pub(super) progress: Progress,
-    /// What the marker beside the output files says.
-    pub(super) marked: Option<Mark>,
 }
 
 /// From values to codes.

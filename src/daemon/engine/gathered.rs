@@ -50,6 +50,8 @@ pub(super) struct Gathered<'a> {
     /// Records to which a join brought nothing.
     pub unjoined: u64,
     pub planned: Planned,
+    /// The model and the sample have its fresh records already.
+    pub is_learned: bool,
     /// Held records settle with this batch.
     pub last: bool,
     pub clock_ms: i64,

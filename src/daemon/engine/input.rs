@@ -82,6 +82,7 @@ impl Engine {
             altered_cells: 0,
             unjoined: joined.unjoined,
             planned: Planned::default(),
+            is_learned: false,
             last: false,
             clock_ms,
             age_ms,
@@ -113,7 +114,6 @@ impl Engine {
         after.totals.add(report);
         after.rows += fresh as u64;
         after.last_rows = fresh as u64;
-        after.source_bytes = input.source_bytes;
         after.stride = self.learning.sample.stride();
         after.positions.extend(input.ranges.iter().map(|(place, range)| (*place, range.1)));
         after.left_out = self.learning.model.counted().left_out_pairs();

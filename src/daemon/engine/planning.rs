@@ -11,7 +11,8 @@ use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::{group_names, joined_layouts};
 use crate::config::Rows;
 use crate::daemon::engine::prime::Primed;
-use crate::daemon::state::records::{Occasion, SearchRequest};
+use crate::daemon::state::records::{Intent, Occasion, SearchRequest};
+use crate::records::table::Batch;
 use crate::start::doubts;
 use crate::telemetry::{Doubt, PlanAdopted, PlannerFailed};
 use std::time::Instant;
@@ -53,6 +54,23 @@ impl Engine {
         }
         self.seek(asked, None);
         Planned::default()
+    }
+
+    /// Whether the first plan is made from the batch at hand: of a file that is one batch nothing comes before it.
+    pub(super) fn learns_first(&self, retry: Option<&Intent>) -> bool {
+        let is_first = self.in_force.plan.version == 0 && self.planning.primed.is_none() && retry.is_none();
+        self.settings.plans_from_first_batch && is_first
+    }
+
+    /// Learns from the first batch, and makes the first plan from it. The batch leaves or the run ends: it does not come again.
+    pub(super) fn plan_from(&mut self, fresh: &Batch) -> Planned {
+        let start = Instant::now();
+        self.learning.sample.add(fresh, self.durable.progress.rows);
+        self.learn(fresh);
+        let settings = self.settings.planner.for_batches(fresh.rows() as u64, 1);
+        let (sample, books) = (&self.learning.sample, &self.coding.books);
+        let plan = make_plan(self.next_version(), &self.shapes, sample, books, &settings);
+        Planned::with(self.announce(plan, Occasion::Start, start))
     }
 
     /// How far the stream has drifted from what the plan in force was made for, in bits.

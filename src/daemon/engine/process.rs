@@ -52,8 +52,7 @@ impl Engine {
         if self.held.joining(of, age_ms, is_all(settling, retry)).is_empty() {
             return Ok(());
         }
-        let mut input = InputBatch::new(self.schema.attributes.len(), 0);
-        input.source_bytes = self.durable.progress.source_bytes;
+        let input = InputBatch::new(self.schema.attributes.len(), 0);
         let order = Order { settling, retry, now };
         self.process_part(&mut Box::new(input).into(), of, &order, sink, &mut Unseen)
     }

@@ -140,7 +140,7 @@ impl Engine {
                 chosen,
                 treatments,
             },
-            durable: Durable { store, packer: RowPacker::default(), marked: None, progress: nothing.progress },
+            durable: Durable { store, packer: RowPacker::default(), progress: nothing.progress },
             coding: Coding { books, subjects, numbering: 0, compacted_bytes: 0 },
             quasi,
             joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
@@ -160,7 +160,6 @@ impl Engine {
             origin: Arc::new(FileOrigin),
         };
         engine.go_on(past)?;
-        engine.durable.marked = engine.durable.progress.marked;
         engine.telemetry.restore(engine.durable.progress.totals, engine.learning.met.monitored());
         Ok(engine)
     }

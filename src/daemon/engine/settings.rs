@@ -38,6 +38,8 @@ pub struct EngineSettings {
     pub max_dictionary_values: usize,
     /// Bytes that all dictionaries together may take before they are rid of what no record needs; `None`: only their values are limited.
     pub dictionary_bytes: Option<u64>,
+    /// The first plan is made from the first batch, which is all there is of a file, or most of it.
+    pub plans_from_first_batch: bool,
     /// Values of one attribute that a record brings at most: its own, and the mean that may take its place.
     pub values_a_record: usize,
     /// Witnesses that strict recoding keeps at most; none where recoding is not strict.

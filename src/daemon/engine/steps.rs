@@ -9,7 +9,7 @@ use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
 use super::following::going_along;
-use super::gathered::{Before, Gathered};
+use super::gathered::{Before, Gathered, Planned};
 use super::handing::HandedOn;
 use super::held::{Remaining, kept_waiting};
 use super::input::ranges_of;
@@ -31,7 +31,7 @@ use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
 use crate::release::given::{Given, Needs};
 use crate::release::kept_sum::StateChange;
-use crate::release::sink::{Certificate, DeliveryError, Envelope, Lengths, Mark, Positions, Rejected, Sink};
+use crate::release::sink::{Certificate, DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, verify};
 use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};
@@ -90,10 +90,9 @@ struct Prepared<'a> {
 /// A batch whose intent is on the disk.
 struct Intended<'b, 'a>(&'b Prepared<'a>);
 
-/// A batch that has left, with the lengths of the output files.
+/// A batch that has left.
 struct Delivered<'a> {
     prepared: Prepared<'a>,
-    lengths: Lengths,
     bytes_out: u64,
 }
 
@@ -119,9 +118,9 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let gathered = self.gather(turn, &of, order)?;
         let verified = self.treat_and_verify(gathered, order)?;
-        let prepared = self.prepare(verified, order, sink.marks());
+        let prepared = self.prepare(verified, order);
         let delivered = self.deliver(prepared, sink, upcoming)?;
-        let applied = self.apply(delivered, sink.marks());
+        let applied = self.apply(delivered);
         self.keep_within();
         self.tell(applied.report, applied.seconds, applied.bytes_out, applied.uncovered_cells, applied.input.oldest_ms);
         self.tell_of_certificate();
@@ -147,15 +146,23 @@ impl Engine {
         // Whoever encoded ahead saw that there was room.
         let joining = self.rows_to_join(input, of, age_ms, order.is_all());
         self.compact_dictionaries(if encoded.is_some() { 0 } else { self.settings.values_of(input.rows()) }, joining);
-        let planned = self.plan_if_due(age_ms);
+        let learns_first = self.learns_first(order.retry);
+        let planned = if learns_first { Planned::default() } else { self.plan_if_due(age_ms) };
         let encoded = match encoded {
             Some(encoded) => encoded,
             None => self.encoder().encode(input),
         };
         let mut gathered = self.put_together(input, encoded, of, (clock_ms, age_ms), order.is_all());
         gathered.planned = planned;
+        if learns_first {
+            self.learning.model.begin(&gathered.fresh);
+            gathered.planned = self.plan_from(&gathered.fresh);
+        }
+        gathered.is_learned = learns_first;
         gathered.last = order.settling != Settling::No || input.closed == Closed::Settle;
-        self.learning.model.begin(&gathered.fresh);
+        if !learns_first {
+            self.learning.model.begin(&gathered.fresh);
+        }
 
         let start = Instant::now();
         let waiting = gathered.batch.rows() - gathered.fresh.rows();
@@ -205,7 +212,7 @@ impl Engine {
     }
 
     /// Makes up all that will be remembered of the batch.
-    fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, order: &Order<'_>, marks: bool) -> Prepared<'a> {
+    fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, order: &Order<'_>) -> Prepared<'a> {
         let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
         let (sequence, age_ms) = (self.durable.progress.sequence + 1, gathered.age_ms);
         let (books, time) = (&self.coding.books, verified.delta().time);
@@ -223,15 +230,15 @@ impl Engine {
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let effects = Effects { verified, remaining, handed_on, witnessed, report };
-        let mut intent = self.intent(&gathered, order, &effects, marks);
+        let mut intent = self.intent(&gathered, order, &effects);
         intent.certificate = self.certify(&gathered, &effects.verified, &effects.report, &intent.ranges);
         Prepared { gathered, effects, intent }
     }
 
     /// What must be on the disk before anything leaves.
-    fn intent(&mut self, gathered: &Gathered<'_>, order: &Order<'_>, effects: &Effects, marks: bool) -> Intent {
+    fn intent(&mut self, gathered: &Gathered<'_>, order: &Order<'_>, effects: &Effects) -> Intent {
         let Effects { verified, remaining, witnessed, report, .. } = effects;
-        let Gathered { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
+        let Gathered { input, batch, fresh, ordinals, planned, rejected, is_learned, .. } = gathered;
         let keep = |(&row, wait): (&u32, &Remaining)| {
             let (needed, books) = (self.needs(wait), &self.coding.books);
             kept_waiting(batch, row as usize, ordinals[row as usize], wait, &needed, books, &self.held.joined)
@@ -240,8 +247,8 @@ impl Engine {
         let moment = Moment { clock_ms: gathered.clock_ms, age_ms: gathered.age_ms, anchor: order.now.anchor };
         let attempt = uuid::Uuid::new_v4().as_u64_pair().0;
         let mut after = self.progress_after(input, moment, fresh.rows(), report, planned);
-        if marks {
-            after.marked = Some(Mark { sequence: after.sequence, attempt });
+        if *is_learned {
+            after.planned_rows = after.rows;
         }
         let met = self.met_with(fresh, rejected, input.long_rows, report);
         let (monitor, plan) = (self.settings.monitor, planned.plan.clone());
@@ -251,7 +258,6 @@ impl Engine {
             last: gathered.last,
             all: order.is_all(),
             after,
-            marked_before: self.durable.marked,
             ledger: if monitor { Vec::new() } else { verified.delta().to_bytes() },
             witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled: self.sampled(fresh),
@@ -262,7 +268,6 @@ impl Engine {
             plan,
             evidence: self.take_evidence(),
             met: Some(met),
-            begun: input.begun.clone(),
             profiles: self.durable.store.profiles_version(),
             certificate: None,
         }
@@ -295,10 +300,10 @@ impl Engine {
             Ok::<_, BatchError>(delivered)
         })?;
         match delivered {
-            Ok(lengths) => {
+            Ok(()) => {
                 crash_point("delivered");
                 prepared.gathered.seconds.commit = start.elapsed().as_secs_f64();
-                Ok(Delivered { prepared, lengths, bytes_out: sink.bytes_out() - bytes_before })
+                Ok(Delivered { prepared, bytes_out: sink.bytes_out() - bytes_before })
             }
             Err(DeliveryError::Aborted(why)) => Err(BatchError::Aborted { why, intent: Box::new(prepared.intent) }),
             Err(DeliveryError::Fatal(why)) => Err(BatchError::Fatal(why)),
@@ -306,14 +311,14 @@ impl Engine {
     }
 
     /// Remembers a batch that has left: nothing here may fail.
-    fn apply<'a>(&mut self, delivered: Delivered<'a>, marks: bool) -> Applied<'a> {
+    fn apply<'a>(&mut self, delivered: Delivered<'a>) -> Applied<'a> {
         let start = Instant::now();
-        let Delivered { prepared, lengths, bytes_out } = delivered;
+        let Delivered { prepared, bytes_out } = delivered;
         let Prepared { gathered, effects, intent } = prepared;
         let Effects { verified, remaining, witnessed, mut report, .. } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
             gathered;
-        let adopted = gathered.planned.plan.is_some();
+        let (adopted, is_learned) = (gathered.planned.plan.is_some(), gathered.is_learned);
         if !self.ledger.apply(verified.delta()) {
             LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
         }
@@ -322,8 +327,10 @@ impl Engine {
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
         self.remember_witnesses(&witnessed);
         self.meet(intent.met.as_ref());
-        self.learning.sample.add(&fresh, self.durable.progress.rows);
-        self.durable.go_on(&intent, &lengths, marks);
+        if !is_learned {
+            self.learning.sample.add(&fresh, self.durable.progress.rows);
+        }
+        self.durable.progress = intent.after.clone();
         self.go_on_certified(intent.certificate.as_ref());
         let (plan, names, width) = (&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len());
         let needs = |wait: &Remaining| turnout::needs(plan, names, width, wait);
@@ -331,12 +338,14 @@ impl Engine {
         if let Some(limit) = turnout.full {
             LimitReached { limit }.emit(&self.telemetry);
         }
-        self.durable.store.left(intent, lengths);
+        self.durable.store.left(intent);
         self.take_updates_with_batch();
         self.forget_sample();
         seconds.commit += start.elapsed().as_secs_f64();
         let start = Instant::now();
-        self.learn(&fresh);
+        if !is_learned {
+            self.learn(&fresh);
+        }
         seconds.learn += start.elapsed().as_secs_f64();
         if adopted {
             self.begin_recheck();
@@ -366,17 +375,6 @@ impl Engine {
     fn forget_rows(&mut self) {
         let window = self.learning.model.window().rows() as u64;
         self.durable.store.forget_rows_before(self.durable.progress.rows - window);
-    }
-}
-
-impl Durable {
-    /// The state is where `intent` says, now that its batch has left.
-    fn go_on(&mut self, intent: &Intent, lengths: &Lengths, marks: bool) {
-        self.progress = intent.after.clone();
-        self.progress.lengths = lengths.clone();
-        if marks {
-            self.marked = self.progress.marked;
-        }
     }
 }
 
@@ -461,7 +459,7 @@ impl Intended<'_, '_> {
         nothing: Option<&Verified>,
         untruthful: Option<&str>,
         state: &[StateChange],
-    ) -> Result<Lengths, DeliveryError> {
+    ) -> Result<(), DeliveryError> {
         let Prepared { gathered, effects: Effects { verified, handed_on, .. }, intent } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {

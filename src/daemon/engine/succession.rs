@@ -30,11 +30,10 @@ impl Engine {
         let (mut store, keys, mut recovered) = self.durable.store.again(secret, &mut ledger)?;
         ledger.key_said(&DigestKey(keys.repetition));
         bind(&mut store, &checked, false)?;
-        store.make_with(config.privacy.k)?;
         if let Some(given_up) = recovered.intent.take() {
             // Its partitions have gone meanwhile, or it would be repeated before anything else happens.
             recovered.rows.retain(|(sequence, _)| *sequence != given_up.after.sequence);
-            store.settle_recovered(given_up, None, &mut ledger)?;
+            store.settle_recovered(given_up, false, &mut ledger)?;
         }
         let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(&checked.schema)).collect();
         let digest = checked.policy;
@@ -44,8 +43,6 @@ impl Engine {
         let mut next = build(checked, &people, &self.telemetry, self.settings.accept_rewind, opened, recovered.into())?;
         let store = &mut next.durable.store;
         store.note_succession(digest.bytes(), &fingerprints)?;
-        store.found_marked(self.durable.marked);
-        next.durable.marked = self.durable.marked;
         // Batches that were encoded ahead are of dictionaries that go now.
         next.coding.numbering = self.coding.numbering + 1;
         next.joins = std::mem::take(&mut self.joins);

@@ -122,7 +122,7 @@ const IMPORTING: &str = "importing";
 const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// The first database of a directory.
 pub(super) const FIRST: &str = "db";

@@ -6,11 +6,10 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::certificates::head::Head;
 use crate::daemon::engine::clock::Anchor;
-use crate::io::file::FileBegun;
 use crate::io::profiles::Cells;
 use crate::ledger::witnesses::WitnessDelta;
 use crate::records::raw::Coordinate;
-use crate::release::sink::{Lengths, Mark, Positions};
+use crate::release::sink::Positions;
 use crate::start::findings::Met;
 use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
@@ -26,16 +25,10 @@ pub struct Progress {
     pub age_ms: i64,
     /// By which the age is told from then on.
     pub anchor: Anchor,
-    /// What the marker beside the output files says once the batch has left; none where no batch has left to a file.
-    pub marked: Option<Mark>,
     /// Next offset by topic index and partition.
     pub positions: Positions,
-    /// Byte position beside record 0's partition, for file sources.
-    pub source_bytes: u64,
     /// Records since the state was made, by what became of them.
     pub totals: Totals,
-    /// Durable lengths of output files.
-    pub lengths: Lengths,
     /// Version of the plan in force (0: none yet).
     pub plan_version: u64,
     /// Age of the state when a search for a plan last ended, with a plan or without.
@@ -191,17 +184,12 @@ pub struct Intent {
     pub baseline: Option<Baseline>,
     /// Evidence that came in since the batch before.
     pub evidence: Option<Evidence>,
-    /// What the marker beside the output files said when this was written: until the batch begins to leave, it says so still.
-    pub marked_before: Option<Mark>,
     /// What that plan compares classes with; under a key of its own, so that the intent is read as it always was.
     #[serde(skip)]
     pub references: Vec<ReferenceCounts>,
     /// What has been met with this batch; under a key of its own, too.
     #[serde(skip)]
     pub met: Option<Met>,
-    /// Of a source of several files, those that were begun or read to their end with this batch; under a key of its own, too.
-    #[serde(skip)]
-    pub begun: Vec<FileBegun>,
     /// The version of the profiles that its records were joined to; under a key of its own, too.
     #[serde(skip)]
     pub profiles: u64,

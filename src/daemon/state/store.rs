@@ -4,7 +4,6 @@ use super::databases;
 use super::directory::{self, StateError};
 use super::generation::first;
 use super::keeper::{FOLLOWED, Keeper};
-use super::numbered::numbered;
 use super::profile_journal::ProfileJournal;
 use super::records::{Intent, ProfileChange, Progress};
 use super::seal::{Keys, Sealer};
@@ -13,9 +12,7 @@ use super::shared_journal::SharedJournal;
 use super::witness_journal::WitnessJournal;
 use super::writes::Writes;
 use crate::faults::crash_point;
-use crate::io::file::FileBegun;
 use crate::ledger::classes::Ledger;
-use crate::release::sink::{Lengths, Mark};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::Cell;
@@ -23,6 +20,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 
 mod again;
 mod binding;
@@ -33,6 +31,7 @@ pub mod examine;
 mod followed;
 mod heard;
 mod intending;
+mod job;
 mod names_read;
 mod recover;
 mod rekey;
@@ -53,23 +52,14 @@ const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
 const EVIDENCE: &[u8] = b"evidence";
-/// `privacy.k` of the last batch that has left.
-const MADE_WITH: &[u8] = b"made-with";
 /// The last batch whose effect was written with a tally, and what that tally knows.
 const TALLIED: &[u8] = b"tallied";
 /// The attempt that was last intended with a tally, and what that tally knows.
 const INTENT_TALLIED: &[u8] = b"intent-tallied";
 
-/// What the marker beside the output files may say, where the last batch has not been marked there and it is not certain.
-const MARKS: &[u8] = b"marks";
 /// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
 const MET: &[u8] = b"met";
 const INTENT_MET: &[u8] = b"intent-met";
-/// Files of the source that were begun or ended: those of batches that have left, by the batch, and those of the attempt that was last
-/// intended.
-const BEGUN: &str = "begun";
-const INTENT_BEGUN: &[u8] = b"intent-begun";
-
 /// Where the chain of certificates stands with the last batch whose effect was written, and with the attempt that was last intended.
 const CERTIFIED: &[u8] = b"certified";
 const INTENT_CERTIFIED: &[u8] = b"intent-certified";
@@ -93,7 +83,7 @@ pub struct Store {
     /// Identity of this state: part of the transactional id.
     id: String,
     /// A batch that has left and whose effect is not written yet.
-    applied: Option<(Intent, Lengths)>,
+    applied: Option<Intent>,
     /// The intent on the disk is of a batch that has not left and is not repeated.
     given_up: bool,
     /// Sequence up to which each ledger shard on disk is complete.
@@ -112,14 +102,14 @@ pub struct Store {
     witnesses: WitnessJournal,
     profiles: ProfileJournal,
     shared: SharedJournal,
-    /// What the marker beside the output files may say.
-    marks: Vec<Option<Mark>>,
     /// A topic has the state: the directory is a cache of it.
     follows: bool,
-    /// `privacy.k` of the batches of this process.
-    k: u64,
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
+    /// Goes with the store: nothing is written to it.
+    temporary: Option<TempDir>,
+    /// The name of the database before this one, a copy of it, which is still in force.
+    copied_from: Option<String>,
     /// Held for as long as this process has the directory: the last to go.
     lock: Arc<File>,
 }
@@ -232,19 +222,6 @@ impl Store {
         &self.id
     }
 
-    /// What the marker beside the output files may say. Where a batch was about to leave to files when a process ended, that is
-    /// what it said before or the attempt at that batch; and both for as long as it is not marked there again, whatever has
-    /// settled the batch meanwhile.
-    #[must_use]
-    pub fn marks(&self) -> &[Option<Mark>] {
-        &self.marks
-    }
-
-    /// Notes what the marker was found to say.
-    pub fn found_marked(&mut self, marked: Option<Mark>) {
-        self.marks = vec![marked];
-    }
-
     /// The error of a state whose parts do not fit together.
     #[must_use]
     pub fn damaged(&self, what: &str) -> StateError {
@@ -292,26 +269,13 @@ impl Store {
         self.witnesses.gone.extend(keys);
     }
 
-    /// Writes where the stream stands before its first batch: the output files are ours from here on.
+    /// Writes where the stream stands before its first batch.
     ///
     /// # Errors
     /// When the database fails.
     pub fn begin(&mut self, progress: &Progress) -> Result<(), StateError> {
         let mut batch = Writes::default();
         batch.insert(PROGRESS, self.seal(PROGRESS, progress));
-        self.commit(batch)
-    }
-
-    /// Keeps `begun` in place of all that is known of the files which the batches so far have begun or read to their end.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn keep_begun(&mut self, begun: &[FileBegun]) -> Result<(), StateError> {
-        let mut batch = Writes::default();
-        self.scan(BEGUN)?.into_iter().for_each(|(key, _)| batch.remove(key));
-        // Before that of every batch.
-        let key = numbered(BEGUN, 0);
-        batch.insert(key.clone(), self.seal(&key, &begun));
         self.commit(batch)
     }
 
@@ -376,6 +340,9 @@ impl Store {
     }
 
     fn commit(&mut self, batch: Writes) -> Result<(), StateError> {
+        if self.temporary.is_some() {
+            return Ok(());
+        }
         crash_point("state-unwritten");
         let gone = std::mem::take(&mut self.forgotten_rows);
         let profiles = self.profiles.take_values();

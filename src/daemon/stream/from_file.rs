@@ -1,63 +1,36 @@
-//! A daemon whose source is a file: its parts, put together.
+//! A run over files, which is a job, or over standard input, which is a stream: its parts, put together.
 
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::profiles;
 use super::replace::Replacements;
-use super::run::{Run, Watcher};
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, transactional_id};
+use super::run::{Run, StreamError, Watcher};
+use super::source::SourceFailure;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
-use crate::daemon::engine::assemble::{Assembled, Options, assemble, state_clock};
+use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::run_error::RunError;
-use crate::daemon::state::directory::StateError;
-use crate::daemon::state::records::Progress;
-use crate::io::closing::SharedLimits;
-use crate::io::file::delivery::{
-    FileDelivery, NoDelivery, certificates_length, dead_letter_length, group_lengths, lineage_length,
-};
-use crate::io::file::{
-    self, CertificateFile, DeadLetterFile, FileBegun, FileMarker, FileSink, FileSource, GroupColumns, LineageFile,
-    Places, Reading, Rotation, SinkError, SourcePosition, StopFlag,
-};
-use crate::io::kafka::GroupMetadata;
-use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::io::kafka::marker::{self, Marker};
-use crate::io::kafka::transaction::{TransactionalSink, UNTRUTHFUL};
+use crate::io::file::sink::{Destinations, FileSink, Names, NoSink};
+use crate::io::file::{FileSource, GroupColumns, Reading, StopFlag, Visible, digest_of};
+use crate::io::kafka::connection::Cluster;
+use crate::io::kafka::transaction::UNTRUTHFUL;
 use crate::records::schema::Schema;
-use crate::release::sink::{Lengths, Sink};
+use crate::release::sink::Sink;
 use crate::start::checked::Checked;
-use crate::start::clusters::sink_cluster;
 use crate::start::findings::Finding;
 use crate::start::reading::{codec_limits, fields, file_format};
-use crate::start::registered::register;
-use crate::telemetry::{ColumnsDropped, PassedOver, Telemetry};
+use crate::telemetry::{ColumnsDropped, Telemetry};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-fn closing(limits: &SharedLimits, schema: &Schema) -> FileClosing {
-    FileClosing { limits: limits.clone(), subject: schema.subject, joined: schema.joined() }
-}
-
-/// What every part of a daemon over a file takes part in.
-struct Start<'a> {
-    config: &'a Config,
-    schema: &'a Schema,
-    options: &'a Options,
-    telemetry: &'a Telemetry,
-    stop: &'a Arc<AtomicBool>,
-    /// Names of the attributes, in the order of the schema.
-    attributes: Vec<String>,
-    /// Names of the groups.
-    groups: Vec<String>,
-    /// By output, what a line of it holds.
-    columns: Vec<GroupColumns>,
-}
-
-/// Runs over a file to its end, or until `stop`.
+/// Runs over files or standard input to the end, or until `stop`.
+///
+/// A job writes beside its outputs and replaces them at the end, then keeps its state, where it has one: a run that ends in between has
+/// released what the state does not know, and the next one over the same files does the same again.
 pub fn run_file(
-    mut checked: Checked,
+    checked: Checked,
     policies: &Replacements<'_>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
@@ -68,92 +41,71 @@ pub fn run_file(
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
         return Err(RunError::Configuration(vec![problem]));
     }
-    if !register(&mut checked, telemetry, stop).map_err(RunError::Configuration)? {
-        return Ok(Vec::new());
-    }
-    telemetry.set_readiness(|r| r.broker = true);
-    let start = Start {
-        config: &config,
-        schema: &schema,
-        options,
-        telemetry,
-        stop,
-        attributes: schema.attributes.iter().map(|a| a.name.clone()).collect(),
+    let is_job = config.is_job();
+    let format = file_format(config.source.format(), config.source.separator);
+    let input = is_job.then(|| digest_of(&config.source.path, format)).transpose()?;
+    let names = Names {
+        source: config.source.path.display().to_string(),
         groups: checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
-        columns: output_columns(&config, &checked.shapes, &schema),
+        attributes: schema.attributes.iter().map(|a| a.name.clone()).collect(),
     };
-    let mut topic = None;
-    let Assembled { mut engine, intent, made_with, begun, .. } =
-        assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| {
-            // The commit point of files is the state itself: an intent still pending did not leave. Into a topic the
-            // marker decides.
-            if config.sink.kind != SinkKind::Kafka {
-                return Ok(false);
-            }
-            let (sink, last) = start
-                .open_topic(id)
-                .map_err(|e| StateError::Marker { path: config.state.path.clone(), what: e.to_string() })?;
-            topic = Some((sink, last));
-            has_left(&config, intent, last)
-        })?;
+    let columns = output_columns(&config, &checked.shapes, &schema);
+    telemetry.set_readiness(|r| r.broker = true);
+    // A batch that was about to leave when a process ended may have: its lines count as released.
+    let Assembled { mut engine, .. } = assemble(checked, telemetry, options.accept_rewind, &mut |_, _| Ok(true))?;
     engine.heed(stop);
-    let clock = state_clock(&config, options, &engine, intent.as_ref());
-    let before = engine.progress().clone();
-    if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &no_cluster(), telemetry, stop)? {
-        return Ok(engine.findings());
+    if let Some(input) = input.filter(|_| config.has_state())
+        && !engine.begin_job(&input)?
+    {
+        return Err(RunError::SameInput { path: config.source.path.clone(), state: config.state.path.clone() });
     }
-    let pending = intent.as_ref().map_or(&[][..], |intent| &intent.begun);
-    let Some(source) = start.open_source(&before, &begun, pending)? else { return Ok(engine.findings()) };
-    if source.known_before().len() < begun.len() {
-        engine.keep_begun(source.known_before())?;
+    let clock = state_clock(&config, options, &engine, None);
+    let clock = if is_job { clock.at_rest() } else { clock };
+    // Profiles beside a file of records are in files, too.
+    let no_cluster = Cluster::new("", BTreeMap::new());
+    if !profiles::begin(&mut engine, None, (&config, &schema, &file), &no_cluster, telemetry, stop)? {
+        return if is_job { Err(RunError::Interrupted) } else { Ok(engine.findings()) };
     }
+    let Some(source) = open_source(&config, &schema, telemetry, stop)? else { return Ok(engine.findings()) };
     telemetry.set_readiness(|r| r.assignment = true);
-    let mut sink: Box<dyn Sink> = match config.sink.kind {
-        SinkKind::None => Box::new(NoDelivery { committed: before.lengths.clone() }),
-        SinkKind::Kafka => {
-            let (opened, last) = match topic {
-                Some(opened) => opened,
-                None => start.open_topic(&engine.state_id())?,
-            };
-            check_marker(&config, engine.progress().sequence, last)?;
-            Box::new(opened)
-        }
-        SinkKind::File => Box::new(start.open_files(&mut engine, &before.lengths, intent.is_some())?),
+    let mut sink = match config.sink.kind {
+        SinkKind::File => Some(open_sink(&config, &columns, names, options.lineage.as_deref(), &engine)?),
+        SinkKind::None | SinkKind::Kafka => None,
     };
-    let (width, closing) = (schema.attributes.len(), closing(&policies.limits, &schema));
-    let replayed = intent.as_ref().and_then(|i| i.ranges.first().and_then(|r| u64::try_from(r.to - r.from).ok()));
-    std::thread::scope(|scope| {
+    let (width, subject, joined) = (schema.attributes.len(), schema.subject, schema.joined());
+    let closing = FileClosing { limits: policies.limits.clone(), subject, joined, is_whole: config.batch.is_whole };
+    let outcome = std::thread::scope(|scope| {
         let (sender, receiver) = crossbeam_channel::bounded(1);
-        scope.spawn(move || read_all(source, width, &closing, replayed, stop, &sender));
-        let mut source = FileReadAhead::new(receiver, stop);
-        let (engine, sink, max_age) = (&mut engine, &mut *sink, config.batch.max_age);
+        scope.spawn(move || read_all(source, width, &closing, watcher, stop, &sender));
+        let mut source = FileReadAhead::new(receiver, is_job, stop);
+        let mut nothing = NoSink;
+        let sink: &mut dyn Sink = sink.as_mut().map_or(&mut nothing, |sink| sink);
+        let (engine, max_age) = (&mut engine, config.batch.max_age);
         Run {
             source: &mut source,
             engine,
             sink,
             telemetry,
-            watcher,
             clock,
             max_age,
-            retry: intent,
+            retry: None,
             erasures: policies.erasures,
             naming: None,
             policies: Some(policies),
             stop,
         }
         .run()
-    })?;
+    });
+    match outcome {
+        Err(StreamError::Source(SourceFailure::Stopped)) => return Err(RunError::Interrupted),
+        outcome => outcome?,
+    }
+    if let Some(sink) = sink {
+        sink.finish()?;
+    }
+    engine.keep_copy()?;
     engine.tell_of_chain();
-    let mut findings = engine.findings();
-    // Who was stopped before the first batch has not looked.
-    let stopped = stop.load(Ordering::Acquire) && before.totals.consumed == engine.progress().totals.consumed;
-    findings.extend(of_restart(&config, &before, engine.progress(), made_with).filter(|_| !stopped));
-    Ok(findings)
-}
-
-/// Profiles beside a file of records are in files, too.
-fn no_cluster() -> Cluster {
-    Cluster::new("", BTreeMap::new())
+    Ok(engine.findings())
 }
 
 /// The columns of each output.
@@ -169,125 +121,55 @@ fn output_columns(config: &Config, shapes: &[GroupShape], schema: &Schema) -> Ve
     }
 }
 
-/// What a run that goes on from `before` may have to say of that.
-fn of_restart(config: &Config, before: &Progress, after: &Progress, made_with: Option<u64>) -> Option<Finding> {
-    let (before, after) = (before.totals.consumed, after.totals.consumed);
-    if before == 0 {
-        None
-    } else if before == after {
-        let source_path = config.source.path.display().to_string();
-        Some(Finding::NothingNew { records: before, source_path, made_with: made_with.into() })
-    } else {
-        let other = made_with.filter(|k| *k != config.privacy.k as u64)?;
-        Some(Finding::OtherK { made_with: Some(other).into(), k: config.privacy.k })
+/// The source; none where the stream is to stop before it has begun.
+fn open_source(
+    config: &Config,
+    schema: &Schema,
+    telemetry: &Telemetry,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<FileSource>, RunError> {
+    let (path, format) = (&config.source.path, config.source.format());
+    let (limits, unknown) = codec_limits(config);
+    let reading = Reading {
+        format: file_format(format, config.source.separator),
+        fields: fields(schema, format == Format::Csv),
+        limits,
+        unknown,
+        stop: StopFlag::new(Arc::clone(stop)),
+    };
+    let source = match FileSource::reading(path, reading) {
+        // The header of a pipe was waited for.
+        Err(error) if error.is_stop() => return Ok(None),
+        source => source?,
+    };
+    let mut absent = source.absent_attributes();
+    absent.retain(|a| schema.attributes[*a].from.join().is_none());
+    if !absent.is_empty() {
+        let attributes = absent.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+        return Err(RunError::NoColumn { path: source.file().to_owned(), attributes });
     }
+    ColumnsDropped { path, columns: source.unknown_columns() }.emit(telemetry);
+    Ok(Some(source))
 }
 
-impl Start<'_> {
-    /// The source, from where the state has settled its records; none where the daemon is to stop before it has begun.
-    fn open_source(
-        &self,
-        settled: &Progress,
-        begun: &[FileBegun],
-        pending: &[FileBegun],
-    ) -> Result<Option<FileSource>, RunError> {
-        let config = self.config;
-        let path = &config.source.path;
-        let position = SourcePosition {
-            records: settled.positions.get(&(0, 0)).map_or(0, |n| u64::try_from(*n).unwrap_or(0)),
-            bytes: settled.source_bytes,
-        };
-        let format = config.source.format();
-        let (limits, unknown) = codec_limits(config);
-        let reading = Reading {
-            format: file_format(format, config.source.separator),
-            fields: fields(self.schema, format == Format::Csv),
-            limits,
-            unknown,
-            stop: StopFlag::new(Arc::clone(self.stop)),
-        };
-        if position.records > 0 && !file::is_at_rest(path) {
-            PassedOver { path, records: position.records }.emit();
-        }
-        let source = match FileSource::resume(path, reading, position, begun, pending) {
-            // The header of a pipe was waited for.
-            Err(error) if error.is_stop() => return Ok(None),
-            source => source?,
-        };
-        let mut absent = source.absent_attributes();
-        absent.retain(|a| self.schema.attributes[*a].from.join().is_none());
-        if !absent.is_empty() {
-            let attributes = absent.into_iter().map(|a| self.attributes[a].clone()).collect();
-            return Err(RunError::NoColumn { path: source.file().to_owned(), attributes });
-        }
-        ColumnsDropped { path: &config.source.path, columns: source.unknown_columns() }.emit(self.telemetry);
-        Ok(Some(source))
-    }
-
-    /// The output files, cut back to the `lengths` that have been settled; `repeats`: a batch behind them was begun and did not leave.
-    fn open_files(&self, engine: &mut Engine, lengths: &Lengths, repeats: bool) -> Result<FileDelivery, RunError> {
-        let (config, options) = (self.config, self.options);
-        let format = file_format(config.sink.format(), config.sink.separator);
-        let (dead_letters, lineage) = (config.sink.dead_letter_path.as_deref(), options.lineage.as_deref());
-        let rotation = config.sink.rotate.is_on().then(|| Rotation {
-            bytes: config.sink.rotate.size,
-            age_ms: u64::try_from(config.sink.rotate.age.as_millis()).unwrap_or(u64::MAX),
-        });
-        let certificates = config.certificates.path.as_deref().filter(|_| config.certificates.is_on());
-        let (path, groups, rotates) = (&config.sink.path, &self.columns, rotation.is_some());
-        let places = Places { path, groups, format, rotates, dead_letters, certificates, lineage };
-        places.check(lengths)?;
-        places.check_behind(lengths, repeats)?;
-        let marker = config.sink.marker_path(config.first_group());
-        let marker =
-            marker.map(|path| FileMarker::open(&path, &engine.state_id(), engine.marks(), options.accept_rewind));
-        let marker = marker.transpose().map_err(|error| match error {
-            // Who has the marker open has the outputs open.
-            SinkError::Locked { .. } => SinkError::Locked { path: config.sink.path.clone() },
-            error => error,
-        })?;
-        mark_as_untruthful(config, engine.untruthful())?;
-        let mut delivery = FileDelivery::new(
-            FileSink::rotated(path, groups, format, rotation, &group_lengths(lengths))?,
-            dead_letters.map(|path| DeadLetterFile::open(path, dead_letter_length(lengths))).transpose()?,
-            lineage.map(|path| LineageFile::open(path, lineage_length(lengths))).transpose()?,
-            self.groups.clone(),
-            self.attributes.clone(),
-            config.source.path.display().to_string(),
-            lengths.clone(),
-        )
-        .with_certificates(
-            certificates.map(|path| CertificateFile::open(path, certificates_length(lengths))).transpose()?,
-        );
-        if let Some(marker) = marker {
-            engine.found_marked(marker.found());
-            delivery = delivery.with_marker(marker);
-        }
-        engine.begin(delivery.begin()?)?;
-        Ok(delivery)
-    }
-
-    /// A producer for a file source: no offsets to commit, the marker alone decides. Also the last committed batch.
-    fn open_topic(&self, id: &str) -> Result<(TransactionalSink, Marker), KafkaFailure> {
-        let config = self.config;
-        let cluster = sink_cluster(config)?;
-        check_retention(config, &cluster)?;
-        let outputs = outputs(config, &cluster, Vec::new(), self.attributes.clone())?;
-        let transactional_id = transactional_id(&config.source.group, id);
-        let no_group: GroupMetadata = Arc::new(|| None);
-        let commits = cluster.partitions(&[&config.sink.commits_topic], PATIENCE)?;
-        let sink =
-            TransactionalSink::open(&cluster, &transactional_id, outputs, no_group, Arc::clone(self.stop), PATIENCE)?;
-        let last =
-            marker::last_committed(&cluster, &config.sink.commits_topic, &transactional_id, commits[0], PATIENCE)?;
-        Ok((sink, last))
-    }
-}
-
-/// Says beside the output files that what is in them may be untrue, and why, before the first is written.
-fn mark_as_untruthful(config: &Config, how: Option<&str>) -> Result<(), RunError> {
-    let Some(how) = how.filter(|_| config.sink.path.as_os_str() != "-") else { return Ok(()) };
-    let path = config.sink.mark_path(config.first_group());
-    let text = format!("{UNTRUTHFUL}: {how}\n");
-    file::whole::write(&path, text.as_bytes()).map_err(|source| RunError::Mark { path, source })
+fn open_sink(
+    config: &Config,
+    outputs: &[GroupColumns],
+    names: Names,
+    lineage: Option<&Path>,
+    engine: &Engine,
+) -> Result<FileSink, RunError> {
+    let sink = &config.sink;
+    let untruthful = engine.untruthful().filter(|_| sink.path.as_os_str() != "-");
+    let files = Destinations {
+        path: &sink.path,
+        format: file_format(sink.format(), sink.separator),
+        outputs,
+        dead_letters: sink.dead_letter_path.as_deref(),
+        certificates: config.certificates.path.as_deref().filter(|_| config.certificates.is_on()),
+        lineage,
+        untruthful: untruthful.map(|how| (sink.mark_path(config.first_group()), format!("{UNTRUTHFUL}: {how}\n"))),
+    };
+    let visible = if config.is_job() { Visible::AtTheEnd } else { Visible::AsReleased };
+    Ok(FileSink::open(&files, visible, names)?)
 }

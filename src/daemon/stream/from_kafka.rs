@@ -6,7 +6,7 @@ use super::naming::Naming;
 use super::profiles;
 use super::replace::Replacements;
 use super::residue;
-use super::run::{Run, StreamError, Watcher};
+use super::run::{Run, StreamError};
 use super::sharing;
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, transactional_id};
 use crate::config::{Config, Erasure, SinkKind};
@@ -254,13 +254,6 @@ fn hear(cluster: &Cluster, heard: &mut Option<Refusal>, telemetry: &Telemetry) {
     *heard = refusal;
 }
 
-/// A topic has no end that a bar could run to.
-struct Unwatched;
-
-impl Watcher for Unwatched {
-    fn consumed(&self, _: u64, _: u64) {}
-}
-
 /// Ends the reader whatever ends the run, a panic included.
 struct EndReader<'a> {
     ending: &'a Ending,
@@ -386,13 +379,12 @@ impl Start<'_> {
             });
             let group = Group { cluster, name: &config.source.group, topics: &topics };
             let mut source = KafkaSource::new(group, &feed, &commands, health, &config.source.brokers, telemetry, stop);
-            let (watcher, max_age) = (&Unwatched, config.batch.max_age);
+            let max_age = config.batch.max_age;
             let outcome = Run {
                 source: &mut source,
                 engine,
                 sink,
                 telemetry,
-                watcher,
                 clock,
                 max_age,
                 retry: intent,

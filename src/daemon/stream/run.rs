@@ -36,11 +36,10 @@ pub enum StreamError {
     Erasures(#[from] ErasuresError),
 }
 
-/// How far the source has been read, for a progress bar.
+/// How far files have been read, for a progress bar.
 pub trait Watcher: Sync {
-    /// Called after each batch that has left, with its number of records and the byte position behind it in the file (0
-    /// for a topic).
-    fn consumed(&self, records: u64, bytes: u64);
+    /// Called now and then with the bytes that have been read of all files.
+    fn read(&self, bytes: u64);
 }
 
 /// Attempts at one batch before the daemon gives up and lets a supervisor start it afresh.
@@ -72,8 +71,6 @@ pub struct Run<'a> {
     pub sink: &'a mut dyn Sink,
     /// Is told of aborts, refusals and rebalances.
     pub telemetry: &'a Telemetry,
-    /// Is told of each batch that has left.
-    pub watcher: &'a dyn Watcher,
     /// Gives each attempt its stamp, and the state its age.
     pub clock: StateClock,
     /// After this long without batches of a live source, held records are settled.
@@ -203,7 +200,7 @@ impl Run<'_> {
     /// Processes one batch.
     fn batch(&mut self, mut turn: Turn, last: Option<Settling>) -> Result<Done, StreamError> {
         let input = &turn.input;
-        let (records, bytes) = (input.records(), input.source_bytes);
+        let records = input.records();
         let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
         // A batch that settled what was held does so again: its bytes may have been seen. A pipe may be silent for too long.
         let again = retry.as_ref().is_some_and(|r| r.last) || records == 0 && input.closed == Closed::Settle;
@@ -230,10 +227,7 @@ impl Run<'_> {
             self.engine.settle(|_| true, settling, retry.as_ref(), self.sink, now)
         };
         match outcome {
-            Ok(()) => {
-                self.watcher.consumed(records, bytes);
-                Ok(Done::Left)
-            }
+            Ok(()) => Ok(Done::Left),
             Err(BatchError::Aborted { why, intent }) => {
                 BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
                 let ranges = ranges_of(&intent);

@@ -68,9 +68,12 @@ pub enum SourceFailure {
     /// The broker, or its consumer, has failed.
     #[error(transparent)]
     Kafka(#[from] KafkaFailure),
-    /// The file cannot be read, or is not what the state has read before.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] SourceError),
+    /// A job was told to end: what it has read is not released.
+    #[error("the job was told to end")]
+    Stopped,
     /// The thread that reads has ended without an error: its channel is closed.
     #[error("the reader ended without a word (this is a bug)")]
     ReaderGone,

@@ -49,7 +49,7 @@ pub fn release(
     let whole = verification.whole()?;
     let (names, count) = (names(input), lines.count);
     let (mut done, mut told) = (0, 0);
-    place.fill_by(columns(&names), |filling| {
+    place.fill_by(&columns(&names), |filling| {
         lines.each(&whole, data.room.left() / 2, |line, times| {
             filling.line(line, times)?;
             done += u64::from(times);

@@ -9,7 +9,7 @@ use crate::evaluation::error::EvaluationError;
 use crate::evaluation::joined::{At, Owners};
 use crate::evaluation::nested::{Object, ranks, values};
 use crate::evaluation::released::{files, joined};
-use crate::io::file::{FileSource, SourcePosition, open_text};
+use crate::io::file::{FileSource, open_text};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
 use crate::start::nested::{is_nested, way};
@@ -225,7 +225,7 @@ impl Group {
         let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
         let format = file_format(config.sink.format(), config.sink.separator);
         // A column that is not the group's refuses the file, by its name.
-        let mut source = FileSource::open(path, format, &columns, limits, Unknown::Refuse, SourcePosition::default())?;
+        let mut source = FileSource::open(path, format, &columns, limits, Unknown::Refuse)?;
         loop {
             let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
             let outcome = source.read(&mut raw, AT_A_TIME, u64::MAX, &mut refused)?;

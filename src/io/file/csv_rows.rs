@@ -6,12 +6,12 @@ use std::path::Path;
 use csv_core::ReadRecordResult;
 use serde::{Deserialize, Serialize};
 
+use super::SourceError;
 use super::foreign::no_csv;
 use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::waiting::StopFlag;
-use super::{SourceError, SourcePosition};
 use crate::codec::{CsvCodec, Field, Limits, Row, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
@@ -74,25 +74,18 @@ impl std::fmt::Debug for CsvRows {
 }
 
 impl CsvRows {
-    /// The rows after `start`; the header is read from the beginning of the file in any case.
+    /// The rows under the header.
     pub fn open(
         path: &Path,
         separator: u8,
         fields: &[Field],
         limits: Limits,
         unknown: Unknown,
-        start: SourcePosition,
         stop: &StopFlag,
     ) -> Result<Self, SourceError> {
         let mut rows = Self::under_header(path, separator, limits, stop)?;
         rows.codec = CsvCodec::new(rows.row(), fields, unknown)
             .map_err(|source| SourceError::Header { path: path.into(), source })?;
-        if rows.stream.regular && start.records > 0 && start.bytes > 0 {
-            if start.bytes < rows.stream.byte {
-                return Err(SourceError::Changed { path: path.into(), byte: start.bytes });
-            }
-            rows.stream = Stream::resume(path, start.bytes, b"\r\n", stop)?;
-        }
         Ok(rows)
     }
 
@@ -261,11 +254,6 @@ impl CsvRows {
             }
             self.stream.stop.check()?;
         }
-    }
-
-    /// Whether nothing is left but blank lines, which are passed over then.
-    pub fn is_over(&mut self) -> io::Result<bool> {
-        Ok(self.stream.regular && self.skip_blank_lines()?)
     }
 
     /// Memory held for the current row.

@@ -1,6 +1,6 @@
 //! Compressed inputs: told by how they begin, and read as the text that is in them.
 
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -9,8 +9,6 @@ use super::waiting::{StopFlag, comes, wait};
 
 /// Compressed bytes held at a time.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Bytes of text that are passed over at a time.
-const AT_A_TIME: u64 = 1 << 20;
 /// Enough to tell how an input begins.
 const BEGINNING: usize = 4;
 /// The largest window of a Zstandard frame, as a power of two: 128 MiB, which is what `zstd -d` takes without being asked to.
@@ -100,7 +98,7 @@ impl Inflated {
         Ok(Self { inner, compression: None, pipe, waits: true, stop })
     }
 
-    /// The rest of a regular file that is known not to be compressed.
+    /// Text that is known not to be compressed.
     pub fn plain(input: Box<dyn Read + Send>) -> Self {
         let inner = Inner::Plain(Cursor::new(Vec::new()).chain(input));
         Self { inner, compression: None, pipe: None, waits: true, stop: StopFlag::default() }
@@ -215,23 +213,6 @@ fn tester(by: Compression) -> &'static str {
         Compression::Gzip => "gzip -t",
         Compression::Zstandard => "zstd -t",
     }
-}
-
-/// Passes over `count` bytes; gives how many there were.
-///
-/// # Errors
-/// When reading fails, and when `stop` is set before.
-pub(super) fn skip(input: &mut impl BufRead, count: u64, stop: &StopFlag) -> io::Result<u64> {
-    let mut skipped = 0;
-    while skipped < count {
-        stop.check()?;
-        let some = io::copy(&mut input.take((count - skipped).min(AT_A_TIME)), &mut io::sink())?;
-        if some == 0 {
-            break;
-        }
-        skipped += some;
-    }
-    Ok(skipped)
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use super::pattern::{files_among, matching};
 use super::{Format, SourceError};
 use crate::config;
 pub use crate::config::is_of_several;
+use sha2::{Digest, Sha256};
 
-/// More files are refused: their names are held, and kept in the state.
+/// More files are refused: their names are held.
 const MOST_FILES: usize = 100_000;
 
 /// Whether the records of a path can be read again and again: a regular file, or several.
@@ -45,7 +46,7 @@ pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, Sou
         return Err(SourceError::TooManyFiles { path: path.into(), limit: MOST_FILES });
     }
     files.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
-    // The state keeps names as text: two that are shown alike could not be told apart, nor would they be in order.
+    // Two that are shown alike could not be told apart.
     let is_text = |file: &Path| {
         let found = if is_of_directory { file.file_name().unwrap_or_default() } else { file.as_os_str() };
         found.to_str().is_some()
@@ -83,6 +84,27 @@ fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
         }
     }
     Ok(())
+}
+
+/// A digest of the files of a path: their names, lengths and times of change.
+///
+/// # Errors
+/// As [`files_of`], and when one of them is no regular file.
+pub fn digest_of(path: &Path, format: Format) -> Result<[u8; 32], SourceError> {
+    let mut digest = Sha256::new();
+    for file in files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]) {
+        let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
+        if !found.is_file() {
+            return Err(SourceError::NotRegular { path: file });
+        }
+        let place = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+        digest.update((bytes(&place).len() as u64).to_le_bytes());
+        digest.update(bytes(&place));
+        digest.update(found.len().to_le_bytes());
+        digest.update(found.mtime().to_le_bytes());
+        digest.update(found.mtime_nsec().to_le_bytes());
+    }
+    Ok(digest.finalize().into())
 }
 
 /// The file by which the format of a path is told: the path itself, or of a directory the first file with an extension of any format.

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::Path;
 
+use super::SourceError;
 use super::foreign::no_ndjson;
 use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::waiting::StopFlag;
-use super::{SourceError, SourcePosition};
 use crate::codec::{Decoder, Encoding, Field, JsonKeys, Limits, Refusal, Unknown, decoder};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
@@ -36,19 +36,15 @@ pub(super) struct NdjsonLines {
 }
 
 impl NdjsonLines {
-    /// The lines after `start`; where the input cannot seek, at its beginning.
+    /// The lines of a file.
     pub fn open(
         path: &Path,
         fields: &[Field],
         limits: Limits,
         unknown: Unknown,
-        start: SourcePosition,
         stop: &StopFlag,
     ) -> Result<Self, SourceError> {
-        let mut stream = Stream::open(path, stop)?;
-        if stream.regular && start.records > 0 && start.bytes > 0 {
-            stream = Stream::resume(path, start.bytes, b"\n", stop)?;
-        }
+        let stream = Stream::open(path, stop)?;
         let codec = Codec::Fields(decoder(Encoding::Json, fields, limits, unknown));
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
@@ -120,11 +116,6 @@ impl NdjsonLines {
             Err(Refusal::Rejected(rejection)) => Next::Rejected(rejection),
             Err(Refusal::TooManyColumns) => Next::TooManyColumns,
         })
-    }
-
-    /// Whether nothing is left but a blank last line.
-    pub fn is_over(&mut self) -> io::Result<bool> {
-        Ok(self.stream.is_over()? || self.stream.ends_blank()?)
     }
 
     /// Memory held for the current line.

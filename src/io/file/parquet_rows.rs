@@ -1,7 +1,6 @@
 //! Parquet: the rows of a file, some at a time.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::{DataType, Field as ArrowField};
@@ -9,12 +8,11 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
-use super::fingerprint::imprint;
 use super::listing::files_of;
 use super::position::Next;
 use super::stream::open_file;
 use super::undescribed::ColumnChoice;
-use super::{Format, SourceError, SourcePosition};
+use super::{Format, SourceError};
 use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 
@@ -32,10 +30,9 @@ pub(super) struct ParquetRows {
     left: u64,
     /// Rows of each row group.
     groups: Vec<u64>,
-    file: File,
     /// Name and type of every column that is read.
     types: Vec<(String, String)>,
-    /// Length of the file: the sign by which a replaced file is known again.
+    /// Length of the file.
     pub length: u64,
 }
 
@@ -46,15 +43,9 @@ impl std::fmt::Debug for ParquetRows {
 }
 
 impl ParquetRows {
-    /// The rows after the first `start.records`.
-    pub fn open(
-        path: &Path,
-        fields: &[Field],
-        limits: Limits,
-        unknown: Unknown,
-        start: SourcePosition,
-    ) -> Result<Self, SourceError> {
-        Self::of(path, opened(path)?, fields, limits, unknown, start)
+    /// The rows of a file.
+    pub fn open(path: &Path, fields: &[Field], limits: Limits, unknown: Unknown) -> Result<Self, SourceError> {
+        Self::of(path, opened(path)?, fields, limits, unknown)
     }
 
     fn of(
@@ -63,18 +54,10 @@ impl ParquetRows {
         fields: &[Field],
         limits: Limits,
         unknown: Unknown,
-        start: SourcePosition,
     ) -> Result<Self, SourceError> {
-        if start.bytes > 0 && start.bytes != length {
-            return Err(SourceError::Replaced { path: path.into(), length, before: start.bytes });
-        }
-        let copy = copy_of(path, &file)?;
         let damaged = |record, error: &ParquetError| fault(path, record, error);
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(0, &error))?;
         let found = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
-        if start.records > found {
-            return Err(SourceError::TooFewRecords { path: path.into(), found, position: start.records });
-        }
         let rows_of = |group: &parquet::file::metadata::RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
         let groups = builder.metadata().row_groups().iter().map(rows_of).collect();
         let codec = ArrowCodec::new(builder.schema(), fields, limits, unknown)
@@ -84,16 +67,22 @@ impl ParquetRows {
         let mut types: Vec<(String, String)> =
             read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
         types.sort_unstable();
-        // Bounded by the number of rows, which fits.
-        let offset = usize::try_from(start.records).unwrap_or(usize::MAX);
         let reader = builder
             .with_projection(projection)
             .with_batch_size(ROWS_AT_A_TIME)
-            .with_offset(offset)
             .build()
-            .map_err(|error| damaged(start.records, &error))?;
-        let left = found - start.records;
-        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, left, groups, file: copy, types, length })
+            .map_err(|error| damaged(0, &error))?;
+        Ok(Self {
+            reader,
+            codec,
+            rows: None,
+            next_row: 0,
+            rows_at_hand: 0,
+            left: found,
+            groups,
+            types,
+            length,
+        })
     }
 
     /// Every row, with the columns that the file's own schema names; a member of a struct is a column.
@@ -112,7 +101,7 @@ impl ParquetRows {
         let names = columns.choose(path, &leaves.iter().map(|leaf| leaf.join(".")).collect::<Vec<_>>())?;
         let pointer = |name: &String| leaves.iter().find(|leaf| leaf.join(".") == *name).cloned().unwrap_or_default();
         let fields: Vec<Field> = names.iter().map(|name| Field { pointer: pointer(name), elements: None }).collect();
-        let rows = Self::of(path, (copy, length), &fields, limits, Unknown::Drop, SourcePosition::default())?;
+        let rows = Self::of(path, (copy, length), &fields, limits, Unknown::Drop)?;
         Ok((rows, names.into_iter().zip(fields).collect()))
     }
 
@@ -129,16 +118,6 @@ impl ParquetRows {
     /// Columns that the schema does not know.
     pub fn unknown(&self) -> &[String] {
         self.codec.unknown()
-    }
-
-    /// Whether every row has been given.
-    pub fn is_over(&self) -> bool {
-        self.left == 0
-    }
-
-    /// Length and digest of the file as it was opened.
-    pub fn imprint(&self) -> io::Result<(u64, u64)> {
-        imprint(&self.file, self.length)
     }
 
     fn damaged(&self, path: &Path, coordinate: Coordinate) -> SourceError {

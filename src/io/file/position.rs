@@ -1,15 +1,13 @@
 //! How far a file has been read, and what comes next in it.
 
 use crate::telemetry::RejectionReason;
-use serde::{Deserialize, Serialize};
 
-/// How far a file has been read. The position after a batch, kept with that batch, makes a restart continue there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How far a source has been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourcePosition {
-    /// Lines or rows before this place: records, what was rejected and tombstones alike. A line may be several records, and no place
-    /// is inside of one.
+    /// Lines or rows: records, what was rejected and tombstones alike. A line may be several records.
     pub records: u64,
-    /// NDJSON and CSV: bytes before this place, so that nothing is read twice. Parquet: the length of the file.
+    /// NDJSON and CSV: bytes of the text. Parquet: the lengths of the files.
     pub bytes: u64,
 }
 

@@ -11,7 +11,7 @@ use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::waiting::StopFlag;
-use super::{Format, SourceError, SourcePosition};
+use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 
@@ -72,19 +72,19 @@ impl Columns {
 }
 
 impl Reader {
-    /// The file after `start`; where it cannot be sought, at its beginning.
-    pub fn open(path: &Path, reading: &Reading, start: SourcePosition) -> Result<Self, SourceError> {
+    /// The file at its beginning.
+    pub fn open(path: &Path, reading: &Reading) -> Result<Self, SourceError> {
         let Reading { format, fields, limits, unknown, stop } = reading;
         let (limits, unknown) = (*limits, *unknown);
         if *format != Format::Ndjson && fields.iter().any(|field| field.elements.is_some()) {
             return Err(SourceError::Exploded { path: path.into() });
         }
         Ok(match *format {
-            Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, fields, limits, unknown, start, stop)?)),
+            Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, fields, limits, unknown, stop)?)),
             Format::Csv { separator } => {
-                Self::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, start, stop)?))
+                Self::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, stop)?))
             }
-            Format::Parquet => Self::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown, start)?)),
+            Format::Parquet => Self::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown)?)),
         })
     }
 
@@ -123,7 +123,7 @@ impl Reader {
             // The keys that have come stay known where nobody described them.
             return lines.go_on(path);
         }
-        let next = Self::open(path, reading, SourcePosition::default())?;
+        let next = Self::open(path, reading)?;
         if next.columns() != self.columns() {
             let columns =
                 if let Self::Parquet(_) = next { next.columns().unlike(&self.columns()) } else { "columns".into() };
@@ -200,39 +200,11 @@ impl Reader {
         }
     }
 
-    /// Whether a regular file has no further record.
-    pub fn is_over(&mut self) -> io::Result<bool> {
-        match self {
-            Self::Ndjson(lines) => lines.is_over(),
-            Self::Csv(rows) => rows.is_over(),
-            Self::Parquet(rows) => Ok(rows.is_over()),
-        }
-    }
-
-    /// Length and digest of a regular file as far as it has been read, by the handle that read it: what stands at its path by now may be
-    /// longer, or another file.
-    pub fn imprint(&self) -> io::Result<Option<(u64, u64)>> {
-        match self {
-            Self::Ndjson(lines) => lines.stream.imprint(),
-            Self::Csv(rows) => rows.stream.imprint(),
-            Self::Parquet(rows) => rows.imprint().map(Some),
-        }
-    }
-
     /// Whether what is read can be read again.
     pub fn is_regular(&self) -> bool {
         match self {
             Self::Ndjson(lines) => lines.stream.regular,
             Self::Csv(rows) => rows.stream.regular,
-            Self::Parquet(_) => true,
-        }
-    }
-
-    /// Whether opening has already gone to `start`.
-    pub fn sought(&self, start: SourcePosition) -> bool {
-        match self {
-            Self::Ndjson(lines) => start.records == 0 || lines.stream.regular && start.bytes > 0,
-            Self::Csv(rows) => start.records == 0 || rows.stream.regular && start.bytes > 0,
             Self::Parquet(_) => true,
         }
     }

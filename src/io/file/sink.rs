@@ -1,279 +1,187 @@
-//! The file sink: encoded lines of each group, appended to that group's file.
+//! Verified batches into files: the outputs of the groups, dead letters and lineage.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::segments::Segments;
-use super::series::{Rotation, Series, Standing, group_of};
+use super::lineage::LineageEntry;
+use super::outputs::{FinishedOutput, GroupColumns, Output, Target, Visible, output_paths};
+use super::whole::{self, Access};
 use super::{Format, SinkError};
-use crate::config::{self, Sink};
+use crate::faults::crash_point;
+use crate::io::dead_letter::DeadLetter;
+use crate::release::sink::{DeliveryError, Envelope, Sink};
+use crate::release::verified::Verified;
 
-/// A group of attributes that leave together, and the order of its columns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupColumns {
-    /// The name of the group: letters, digits, `-`, `_` and `.`.
-    pub name: String,
-    /// The names of its columns, in the order of a line.
-    pub columns: Vec<String>,
+/// Everything that a run over files writes.
+#[derive(Clone, Debug)]
+pub struct Destinations<'a> {
+    /// Where the fragments go.
+    pub path: &'a Path,
+    /// How they are written down.
+    pub format: Format,
+    /// By output, its name and what a line of it holds.
+    pub outputs: &'a [GroupColumns],
+    /// The file of dead letters, if there is one.
+    pub dead_letters: Option<&'a Path>,
+    /// The file of certificates, if there is one.
+    pub certificates: Option<&'a Path>,
+    /// The lineage file, if there is one.
+    pub lineage: Option<&'a Path>,
+    /// The file that says that the outputs may be untrue, and its text, if they may be.
+    pub untruthful: Option<(PathBuf, String)>,
 }
 
-#[derive(Debug)]
-enum Output {
-    Lines(Series),
-    Segments(Segments),
-    /// Bytes written so far: at least once, for what has been printed cannot be taken back.
-    Printed(u64),
+/// How records are named in dead letters and lineage.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The path of the source.
+    pub source: String,
+    /// The groups, in their order.
+    pub groups: Vec<String>,
+    /// The attributes, in the order of the schema.
+    pub attributes: Vec<String>,
 }
 
-/// The files of all groups.
-///
-/// The protocol of a batch: [`append`](Self::append) the lines of every group, [`sync`](Self::sync), commit the
-/// lengths that it gave beside the position of the source. When the commit fails, or to undo a batch,
-/// [`truncate_to`](Self::truncate_to) the lengths of the last commit. A start opens with the committed lengths.
-/// The lengths of the first sync, before any line, should be committed too: they say that the files are ours.
-#[derive(Debug)]
+/// The files of one run.
 pub struct FileSink {
-    names: Vec<String>,
     outputs: Vec<Output>,
+    /// Lines written by output, for the lineage.
+    lines: Vec<u64>,
+    dead_letters: Option<Output>,
+    certificates: Option<Output>,
+    lineage: Option<Output>,
+    untruthful: Option<(PathBuf, String)>,
+    names: Names,
+    visible: Visible,
+    bytes_out: u64,
 }
 
 impl FileSink {
-    /// Opens the outputs, locks them for as long as they are open, and truncates each to its committed length; a group
-    /// without one starts at length 0, which **empties** what is there (a daemon asks [`Places::check`] before).
+    /// Opens all files and locks them for as long as they are open.
     ///
-    /// [`Places::check`]: super::Places::check
-    ///
-    /// One group writes `PATH`, several write a file each ([`Sink::file_of`]); Parquet writes `PATH/GROUP/segment-00000000.parquet` and
-    /// counts segments instead of bytes. `-` is standard output for NDJSON of one group, at least once.
-    /// A CSV file starts with its header, which is part of its length.
+    /// Several groups write a file each ([`Sink::file_of`](crate::config::Sink::file_of)). `-` is standard output, for NDJSON of one
+    /// group. A CSV file starts with its header.
     ///
     /// # Errors
-    /// When an output cannot be opened, is open in another process, is shorter than committed or missing, or when names do
-    /// not fit.
-    pub fn open(
-        path: &Path,
-        groups: &[GroupColumns],
-        format: Format,
-        durable: &[(String, u64)],
-    ) -> Result<Self, SinkError> {
-        Self::rotated(path, groups, format, None, durable)
+    /// When one cannot be opened, is no regular file or open in another process, when an output that grows holds something already,
+    /// and when names do not fit.
+    pub fn open(files: &Destinations<'_>, visible: Visible, names: Names) -> Result<Self, SinkError> {
+        let paths = output_paths(files.path, files.outputs, files.format)?;
+        let lines = |path: Option<&Path>, access| {
+            path.map(|path| Output::of_lines(Target::open(path, visible, access)?, b"")).transpose()
+        };
+        let (dead_letters, lineage) =
+            (lines(files.dead_letters, Access::Shared)?, lines(files.lineage, Access::Private)?);
+        let certificates = lines(files.certificates, Access::Shared)?;
+        let mut outputs = Vec::with_capacity(paths.len());
+        for (path, output) in paths.iter().zip(files.outputs) {
+            let target = Target::open(path, visible, Access::Shared)?;
+            outputs.push(Output::of_group(target, files.format, &output.columns)?);
+        }
+        let lines = vec![0; outputs.len()];
+        let untruthful = files.untruthful.clone();
+        if let (Visible::AsReleased, Some((path, text))) = (visible, &untruthful) {
+            whole::write(path, text.as_bytes())?;
+        }
+        Ok(Self { outputs, lines, dead_letters, certificates, lineage, untruthful, names, visible, bytes_out: 0 })
     }
 
-    /// The same where the files of lines are rotated: `PATH` with a number before its extension. A group is committed with the number
-    /// of its file beside the length, and a start removes the next one (a daemon asks [`Places::check_behind`] before).
-    ///
-    /// [`Places::check_behind`]: super::Places::check_behind
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn rotated(
-        path: &Path,
-        groups: &[GroupColumns],
-        format: Format,
-        rotation: Option<Rotation>,
-        durable: &[(String, u64)],
-    ) -> Result<Self, SinkError> {
-        let paths = output_paths(path, groups, format)?;
-        let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-        let standings = standings_of(&names, durable)?;
-        let mut outputs = Vec::with_capacity(groups.len());
-        for ((group, path), at) in groups.iter().zip(paths).zip(standings) {
-            outputs.push(match (path, format) {
-                (None, _) => Output::Printed(0),
-                (Some(path), Format::Ndjson) => Output::Lines(Series::open(&path, Vec::new(), rotation, at)?),
-                (Some(path), Format::Csv { separator }) => {
-                    let header = header(&group.columns, separator);
-                    Output::Lines(Series::open(&path, header, rotation, at)?)
+    fn write(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), SinkError> {
+        let mut buffer = Vec::new();
+        for output in 0..batch.outputs() {
+            buffer.clear();
+            for (group, line) in batch.output(output) {
+                buffer.extend_from_slice(line.bytes);
+                buffer.push(b'\n');
+                if let Some(lineage) = &mut self.lineage {
+                    let coordinate = envelope.coordinates[line.row as usize];
+                    let entry = LineageEntry {
+                        source: &self.names.source,
+                        partition: coordinate.partition,
+                        offset: coordinate.offset,
+                        element: coordinate.index(),
+                        batch: envelope.sequence,
+                        group: &self.names.groups[group],
+                        line: self.lines[output],
+                        subject: envelope.subjects[line.row as usize],
+                    };
+                    lineage.append(&entry.line())?;
                 }
-                (Some(path), Format::Parquet) => Output::Segments(Segments::open(&path, &group.columns, at.length)?),
-            });
+                self.lines[output] += 1;
+            }
+            self.bytes_out += buffer.len() as u64;
+            self.outputs[output].append(&buffer)?;
         }
-        Ok(Self { names, outputs })
-    }
-
-    /// The names of the outputs, in their order.
-    #[must_use]
-    pub fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// Goes on with the next file of each group whose file is long or old enough. To be called before the first line of a batch with
-    /// the stamp `clock_ms`, in milliseconds since 1970.
-    ///
-    /// # Errors
-    /// When the next file cannot be made, or is there already.
-    pub fn turn(&mut self, clock_ms: i64) -> Result<(), SinkError> {
-        let clock_ms = u64::try_from(clock_ms).unwrap_or(0);
-        self.outputs.iter_mut().try_for_each(|output| match output {
-            Output::Lines(series) => series.turn(clock_ms),
-            Output::Segments(_) | Output::Printed(_) => Ok(()),
-        })
-    }
-
-    /// Appends complete lines of group number `group` (each with its line break). For Parquet they are NDJSON.
-    ///
-    /// # Errors
-    /// When writing fails (a full disk) or the lines do not fit; the group then takes nothing until truncated.
-    pub fn append(&mut self, group: usize, lines: &[u8]) -> Result<(), SinkError> {
-        let groups = self.outputs.len();
-        let output = self.outputs.get_mut(group).ok_or(SinkError::NoSuchGroup { group, groups })?;
-        if lines.last().is_some_and(|&byte| byte != b'\n') {
-            return Err(SinkError::UnfinishedLine { path: output.path().into() });
-        }
-        match output {
-            Output::Lines(file) => file.append(lines),
-            Output::Segments(segments) => segments.append(lines),
-            Output::Printed(written) => {
-                let byte = *written;
-                *written += lines.len() as u64;
-                let fault = |source| SinkError::Write { path: STANDARD_OUTPUT.into(), byte, source };
-                io::stdout().lock().write_all(lines).map_err(fault)
+        if let Some(file) = &mut self.dead_letters {
+            for rejected in envelope.rejected {
+                let letter = DeadLetter {
+                    coordinate: rejected.coordinate,
+                    topic: &self.names.source,
+                    reason: rejected.reason,
+                    attribute: rejected.attribute.map(|a| self.names.attributes[a].as_str()),
+                    batch: envelope.sequence,
+                };
+                file.append((letter.body() + "\n").as_bytes())?;
             }
         }
-    }
-
-    /// Brings everything to the disk, all groups at once: a file system settles several waiting files in one turn. Gives the
-    /// length of every group, for the commit.
-    ///
-    /// # Errors
-    /// When writing or syncing fails; nothing of it may be committed then.
-    pub fn sync(&mut self) -> Result<Vec<(String, u64)>, SinkError> {
-        let standings: Vec<Result<Standing, SinkError>> = if let [only] = &mut self.outputs[..] {
-            vec![only.sync()]
-        } else {
-            std::thread::scope(|scope| {
-                let syncing: Vec<_> = self.outputs.iter_mut().map(|output| scope.spawn(|| output.sync())).collect();
-                syncing.into_iter().map(|thread| thread.join().expect("syncing does not panic")).collect()
-            })
-        };
-        let mut lengths = Vec::new();
-        for ((name, output), standing) in self.names.iter().zip(&self.outputs).zip(standings) {
-            let rotated = matches!(output, Output::Lines(series) if series.is_rotated());
-            standing?.told(name, rotated, &mut lengths);
+        if let (Some(file), Some(certificate)) = (&mut self.certificates, envelope.certificate) {
+            file.append(certificate.line)?;
+            file.append(b"\n")?;
         }
-        Ok(lengths)
+        crash_point("file-appended");
+        if self.visible == Visible::AsReleased {
+            self.all().try_for_each(Output::flush)?;
+        }
+        Ok(())
     }
 
-    /// By what the file or directory of every group is known again, once it is synced. Standard output is by nothing.
-    ///
-    /// # Errors
-    /// When one cannot be read.
-    pub fn fingerprints(&self) -> Result<Vec<(String, u64)>, SinkError> {
-        let fingerprint = |output: &Output| match output {
-            Output::Lines(file) => file.fingerprint().map(Some),
-            Output::Segments(segments) => segments.fingerprint().map(Some),
-            Output::Printed(_) => Ok(None),
-        };
-        let of = |(name, output): (&String, &Output)| Ok(fingerprint(output)?.map(|found| (name.clone(), found)));
-        self.names.iter().zip(&self.outputs).filter_map(|one| of(one).transpose()).collect()
+    fn all(&mut self) -> impl Iterator<Item = &mut Output> {
+        let beside = [&mut self.dead_letters, &mut self.lineage, &mut self.certificates];
+        beside.into_iter().flatten().chain(&mut self.outputs)
     }
 
-    /// Forgets everything after the given lengths, earlier failures included. Standard output forgets nothing.
+    /// Ends all files: brings them to the disk, then puts one after the other in its place. Dead letters and lineage come first, the
+    /// groups behind them in their order.
     ///
     /// # Errors
-    /// When a file is shorter than its length or cannot be truncated, or when a length is of no group here.
-    pub fn truncate_to(&mut self, lengths: &[(String, u64)]) -> Result<(), SinkError> {
-        for (output, at) in self.outputs.iter_mut().zip(standings_of(&self.names, lengths)?) {
-            match output {
-                Output::Lines(file) => file.truncate_to(at)?,
-                Output::Segments(segments) => segments.truncate_to(at.length)?,
-                Output::Printed(_) => {}
-            }
+    /// When one cannot be brought to the disk: nothing has been replaced then. When one cannot be put in its place: those before it
+    /// have been, whole, and those behind it are as they were.
+    pub fn finish(self) -> Result<(), SinkError> {
+        let beside = [self.dead_letters, self.lineage, self.certificates];
+        let all = beside.into_iter().flatten().chain(self.outputs);
+        let finished = all.map(Output::finish).collect::<Result<Vec<FinishedOutput>, _>>()?;
+        crash_point("file-synced");
+        if let (Visible::AtTheEnd, Some((path, text))) = (self.visible, &self.untruthful) {
+            whole::write(path, text.as_bytes())?;
+        }
+        for output in finished {
+            output.show()?;
+            crash_point("file-renamed");
         }
         Ok(())
     }
 }
 
-const STANDARD_OUTPUT: &str = "standard output";
-
-impl Output {
-    fn sync(&mut self) -> Result<Standing, SinkError> {
-        let length = match self {
-            Self::Lines(file) => return file.sync(),
-            Self::Segments(segments) => segments.sync()?,
-            Self::Printed(written) => {
-                let fault = |source| SinkError::Sync { path: STANDARD_OUTPUT.into(), source };
-                io::stdout().lock().flush().map_err(fault)?;
-                *written
-            }
-        };
-        Ok(Standing { length, ..Standing::default() })
+impl Sink for FileSink {
+    /// What is written cannot be taken back from a file that grows, and is not worth it in one that has no name yet.
+    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
+        self.write(batch, envelope).map_err(|error| DeliveryError::Fatal(error.to_string()))
     }
 
-    fn path(&self) -> &Path {
-        match self {
-            Self::Lines(file) => file.path(),
-            Self::Segments(segments) => segments.path(),
-            Self::Printed(_) => Path::new(STANDARD_OUTPUT),
-        }
+    fn bytes_out(&self) -> u64 {
+        self.bytes_out
     }
 }
 
-/// The file or directory of each group; none for standard output.
-pub(super) fn output_paths(
-    path: &Path,
-    groups: &[GroupColumns],
-    format: Format,
-) -> Result<Vec<Option<PathBuf>>, SinkError> {
-    for (index, group) in groups.iter().enumerate() {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-        if group.name.is_empty() || group.name.starts_with('.') || !group.name.bytes().all(plain) {
-            return Err(SinkError::GroupName { name: group.name.clone() });
-        }
-        if groups[..index].iter().any(|earlier| earlier.name == group.name) {
-            return Err(SinkError::DuplicateGroup { name: group.name.clone() });
-        }
-    }
-    if let Format::Csv { separator } = format
-        && (!separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0))
-    {
-        return Err(SinkError::Separator);
-    }
-    if groups.is_empty() {
-        return Err(SinkError::NoGroup);
-    }
-    if path == Path::new("-") {
-        let simple = groups.len() == 1 && format == Format::Ndjson;
-        return if simple { Ok(vec![None]) } else { Err(SinkError::StandardOutput) };
-    }
-    let spelled = match format {
-        Format::Ndjson => config::Format::Json,
-        Format::Csv { .. } => config::Format::Csv,
-        Format::Parquet => config::Format::Parquet,
-    };
-    let of_group = |group: &GroupColumns| Sink::file_of(path, spelled, &group.name, groups.len() == 1);
-    Ok(groups.iter().map(|group| Some(of_group(group))).collect())
-}
+/// A sink that lets nothing out (`sink.kind = "none"` with a file source).
+#[derive(Debug, Default)]
+pub struct NoSink;
 
-/// How far each named group is committed: not at all where nothing is given.
-fn standings_of(names: &[String], lengths: &[(String, u64)]) -> Result<Vec<Standing>, SinkError> {
-    let known = |name: &str| names.iter().any(|of| of == name);
-    if let Some(name) = lengths.iter().map(|(name, _)| group_of(name)).find(|name| !known(name)) {
-        return Err(SinkError::ForeignGroup { name: name.to_owned() });
+impl Sink for NoSink {
+    fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<(), DeliveryError> {
+        Ok(())
     }
-    Ok(names.iter().map(|name| Standing::of(name, lengths).unwrap_or_default()).collect())
-}
 
-/// The header line of a CSV file.
-fn header(columns: &[String], separator: u8) -> Vec<u8> {
-    let mut line = Vec::new();
-    for (index, column) in columns.iter().enumerate() {
-        if index > 0 {
-            line.push(separator);
-        }
-        let special = |b: u8| b == separator || matches!(b, b'"' | b'\n' | b'\r');
-        if column.is_empty() || column.bytes().any(special) {
-            line.push(b'"');
-            line.extend_from_slice(column.replace('"', "\"\"").as_bytes());
-            line.push(b'"');
-        } else {
-            line.extend_from_slice(column.as_bytes());
-        }
+    fn bytes_out(&self) -> u64 {
+        0
     }
-    line.push(b'\n');
-    line
 }
-
-#[cfg(test)]
-#[path = "sink_tests.rs"]
-mod tests;

@@ -1,18 +1,17 @@
-//! The file source: records of a file, a batch at a time, resumed exactly.
+//! The file source: records of files, or of standard input, in their order.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::begun::{FileBegun, Place, place, repeats};
 use super::csv_rows::LongRows;
 use super::listing::{behind, files_of};
 use super::position::{Next, SourcePosition};
 use super::reader::{Reader, Reading};
 use super::stream::Stream;
 use super::undescribed::{ColumnChoice, missing};
-use super::waiting::{MOMENT, StopFlag, is_stop, stopped};
+use super::waiting::{MOMENT, StopFlag, stopped};
 use super::{Format, SourceError};
 use crate::codec::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
@@ -51,13 +50,10 @@ pub struct FileSource {
     records: u64,
     /// The place behind the last record in the file that is being read.
     byte: u64,
-    /// Of several files, the one that is being read; and those that were begun or ended since that was asked.
-    begun: Option<FileBegun>,
-    passed: Vec<FileBegun>,
-    /// What of the files begun before still matters.
-    known: Vec<FileBegun>,
-    /// What is wrong behind the last record.
-    fault: Option<SourceError>,
+    /// Bytes of the files before it.
+    bytes_before: u64,
+    /// Files that were opened since that was last asked, with the number of their first record.
+    opened: Vec<(PathBuf, u64)>,
     /// Of files that have been read.
     long: Option<LongRows>,
     /// Where nobody described the file: its columns, as far as they are known without reading it.
@@ -66,136 +62,58 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens `path` (`-`: standard input, NDJSON and CSV; a directory or a pattern: all its files, in the order of their names) after
-    /// `start`.
+    /// Opens `path` (`-`: standard input, NDJSON and CSV; a directory or a pattern: all its files, in the order of their names).
     ///
-    /// A regular file is sought to `start.bytes`; an input that cannot seek must be given from its beginning again,
-    /// and its first `start.records` records are read and passed over. Files that gzip or Zstandard has compressed are told by how they
-    /// begin; their bytes are those of the text in them.
+    /// Files that gzip or Zstandard has compressed are told by how they begin; their bytes are those of the text in them.
     ///
     /// # Errors
-    /// When the input cannot be opened, when its header or columns do not fit the fields, and when it is not the
-    /// one that was read up to `start`: shorter, replaced, or with no record ending there.
+    /// When the input cannot be opened, and when its header or columns do not fit the fields.
     pub fn open(
         path: &Path,
         format: Format,
         fields: &[Field],
         limits: Limits,
         unknown: Unknown,
-        start: SourcePosition,
     ) -> Result<Self, SourceError> {
-        Self::open_anywhere(path, format, fields, limits, unknown, start)
+        Self::over(path, Reading { format, fields: fields.to_vec(), limits, unknown, stop: StopFlag::default() })
     }
 
-    /// As [`open`](Self::open), and objects of stores as well, where the build reads any.
+    /// As [`open`](Self::open), read as `reading` says.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_anywhere(
-        path: &Path,
-        format: Format,
-        fields: &[Field],
-        limits: Limits,
-        unknown: Unknown,
-        start: SourcePosition,
-    ) -> Result<Self, SourceError> {
-        let reading = Reading { format, fields: fields.to_vec(), limits, unknown, stop: StopFlag::default() };
-        Self::after(path, reading, start, &[], &[])
+    pub fn reading(path: &Path, reading: Reading) -> Result<Self, SourceError> {
+        Self::over(path, reading)
     }
 
-    /// Opens `path` after `start`, where of several files `begun` had been begun by then. The batch behind `start` is to be read once
-    /// more where it had been read before: `pending` is what it had begun or ended.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); and of several files, when a file has appeared, changed or gone before `start`, or in that batch.
-    pub fn resume(
-        path: &Path,
-        reading: Reading,
-        start: SourcePosition,
-        begun: &[FileBegun],
-        pending: &[FileBegun],
-    ) -> Result<Self, SourceError> {
-        Self::after(path, reading, start, begun, pending)
-    }
-
-    fn after(
-        path: &Path,
-        reading: Reading,
-        start: SourcePosition,
-        begun: &[FileBegun],
-        pending: &[FileBegun],
-    ) -> Result<Self, SourceError> {
-        let Some(files) = files_of(path, reading.format)? else {
-            let another = begun.iter().any(|file| file.first < start.records);
-            return if another {
-                Err(SourceError::OtherKind { path: path.into() })
-            } else {
-                Self::one(path, reading, start)
-            };
-        };
-        let place = place(path, files, begun, start)?;
-        repeats(&place, pending)?;
-        let Place { files, within, first, known } = place;
-        let mut files = VecDeque::from(files);
-        let Some(file) = files.pop_front() else {
-            return Self::nothing_more(path, reading, start).map(|source| Self { known, ..source });
-        };
-        let mut source = Self::one(&file, reading, within)?;
-        source.path = path.into();
-        source.behind = files;
-        source.records = start.records;
-        source.known = known;
-        let file = FileBegun::new(&file, first);
-        if within.records == 0 {
-            source.passed.push(file.clone());
-        }
-        source.begun = Some(file);
-        Ok(source)
-    }
-
-    fn one(path: &Path, reading: Reading, start: SourcePosition) -> Result<Self, SourceError> {
-        let reader = Reader::open(path, &reading, start)?;
+    fn over(path: &Path, reading: Reading) -> Result<Self, SourceError> {
+        let several = files_of(path, reading.format)?;
+        let is_of_several = several.is_some();
+        let mut files = VecDeque::from(several.unwrap_or_else(|| vec![path.to_owned()]));
+        let first = files.pop_front().unwrap_or_else(|| path.to_owned());
+        let reader = Reader::open(&first, &reading)?;
         let width = reading.fields.len();
-        let mut source = Self::of(path, reader, reading, Vec::new(), width);
-        source.records = start.records;
-        if !source.reader.sought(start) {
-            source.records = 0;
-            source.pass_over(start.records, width)?;
-        }
-        Ok(source)
+        let opened = if is_of_several { vec![(first.clone(), 0)] } else { Vec::new() };
+        let source = Self::of(&first, reader, reading, Vec::new(), width);
+        Ok(Self { path: path.into(), behind: files, opened, ..source })
     }
 
     fn of(path: &Path, reader: Reader, reading: Reading, names: Vec<String>, at_most: usize) -> Self {
-        let (path, file) = (path.to_owned(), named(path));
-        let (behind, begun, passed, known, long) = (VecDeque::new(), None, Vec::new(), Vec::new(), None);
-        let (byte, fault) = (reader.bytes(), None);
+        let (path, file, byte) = (path.to_owned(), named(path), reader.bytes());
         Self {
             path,
             file,
-            behind,
+            behind: VecDeque::new(),
             reader,
             reading,
             records: 0,
             byte,
-            begun,
-            passed,
-            known,
-            fault,
-            long,
+            bytes_before: 0,
+            opened: Vec::new(),
+            long: None,
             names,
             at_most,
         }
-    }
-
-    /// All files have been read, and no further one has come.
-    fn nothing_more(path: &Path, reading: Reading, start: SourcePosition) -> Result<Self, SourceError> {
-        // Nothing is read of it: the columns that it announces were looked at when it was read.
-        let nowhere = Reading { format: Format::Ndjson, ..reading.clone() };
-        let reader = Reader::open(Path::new("/dev/null"), &nowhere, SourcePosition::default())?;
-        let width = reading.fields.len();
-        let mut source = Self::of(path, reader, reading, Vec::new(), width);
-        source.records = start.records;
-        Ok(source)
     }
 
     /// Opens a file that no schema describes, at its start: CSV has the columns of its header, Parquet those of its own
@@ -289,7 +207,7 @@ impl FileSource {
     /// only a record that has begun is waited for until it ends.
     ///
     /// # Errors
-    /// When reading fails; rows added before remain in `batch`, and [`position`](Self::position) counts them.
+    /// When reading fails; rows added before remain in `batch`.
     pub fn read(
         &mut self,
         batch: &mut RawBatch,
@@ -297,36 +215,12 @@ impl FileSource {
         max_bytes: u64,
         rejected: &mut Vec<(Coordinate, RejectionReason)>,
     ) -> Result<ReadOutcome, SourceError> {
-        self.read_while(batch, rejected, |read| {
-            let bytes = read.bytes + read.repeated_bytes;
-            read.records < max_records as u64 && (read.records == 0 || bytes < max_bytes)
-        })
-    }
-
-    /// Reads exactly so many lines or rows, as [`read`](Self::read) does, or up to the end.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_messages(
-        &mut self,
-        batch: &mut RawBatch,
-        messages: u64,
-        rejected: &mut Vec<(Coordinate, RejectionReason)>,
-    ) -> Result<ReadOutcome, SourceError> {
-        self.read_while(batch, rejected, |read| read.messages < messages)
-    }
-
-    fn read_while(
-        &mut self,
-        batch: &mut RawBatch,
-        rejected: &mut Vec<(Coordinate, RejectionReason)>,
-        goes_on: impl Fn(&ReadOutcome) -> bool,
-    ) -> Result<ReadOutcome, SourceError> {
-        if let Some(fault) = self.fault.take() {
-            return Err(fault);
-        }
         let mut outcome = ReadOutcome::default();
         let repeated = batch.repeated_bytes();
+        let goes_on = |read: &ReadOutcome| {
+            let bytes = read.bytes + read.repeated_bytes;
+            read.records < max_records as u64 && (read.records == 0 || bytes < max_bytes)
+        };
         while goes_on(&outcome) {
             let patience = if outcome.messages > 0 { Duration::ZERO } else { MOMENT };
             let comes = self.reader.comes_within(patience);
@@ -369,22 +263,7 @@ impl FileSource {
             outcome.messages += 1;
             self.records += 1;
         }
-        if self.begun.is_some() && !outcome.stopped {
-            self.look_ahead()?;
-        }
         Ok(outcome)
-    }
-
-    /// Looks whether the file ends here, so that its end is known with its last record: what comes next may be another batch, or none.
-    fn look_ahead(&mut self) -> Result<(), SourceError> {
-        match self.reader.is_over() {
-            Ok(true) => self.end()?,
-            Ok(false) => {}
-            Err(stop) if is_stop(&stop) => {}
-            // What has been read is whole: it is for the next call to say.
-            Err(fault) => self.fault = Some(self.unreadable(fault)),
-        }
-        Ok(())
     }
 
     /// What says that reading was given up behind the last record ([`SourceError::is_stop`]).
@@ -397,55 +276,34 @@ impl FileSource {
         SourceError::Read { path: self.file.clone(), byte: self.byte, source }
     }
 
-    /// Remembers of several files that the one that is being read has ended.
-    fn end(&mut self) -> Result<(), SourceError> {
-        let Some(begun) = self.begun.as_ref().filter(|begun| begun.ended.is_none()) else { return Ok(()) };
-        if let Some(imprint) = self.reader.imprint().map_err(|source| self.unreadable(source))? {
-            let ended = begun.clone().end(imprint);
-            self.passed.push(ended.clone());
-            self.begun = Some(ended);
-        }
-        Ok(())
-    }
-
     /// Goes on with the next file; false where there is none.
     fn go_on(&mut self) -> Result<bool, SourceError> {
-        self.end()?;
         let Some(file) = self.behind.pop_front() else { return Ok(false) };
         self.long = LongRows::and(self.long, self.reader.take_long());
+        self.bytes_before += self.reader.bytes();
         self.reader.go_on(&file, &self.file, &self.reading)?;
         self.byte = self.reader.bytes();
-        if self.begun.is_some() {
-            let begun = FileBegun::new(&file, self.records);
-            self.passed.push(begun.clone());
-            self.begun = Some(begun);
-        }
+        self.opened.push((file.clone(), self.records));
         self.file = file;
         Ok(true)
     }
 
-    /// The place after the last line or row read: the number of those of all files, and the bytes of the one that is being read.
+    /// Lines or rows read so far, and bytes, of all files.
     #[must_use]
     pub fn position(&self) -> SourcePosition {
-        SourcePosition { records: self.records, bytes: self.byte }
+        SourcePosition { records: self.records, bytes: self.bytes_before + self.byte }
     }
 
-    /// Whether what is read can be read again: a regular file.
+    /// Whether what is read is a file at rest, and no pipe.
     #[must_use]
     pub fn is_regular(&self) -> bool {
         self.reader.is_regular()
     }
 
-    /// Of several files, those that were begun or read to their end since the last call. What is read next goes with them.
+    /// Of several files, those that were opened since the last call, each with the number of its first record.
     #[must_use]
-    pub fn take_begun(&mut self) -> Vec<FileBegun> {
-        std::mem::take(&mut self.passed)
-    }
-
-    /// What of the files that had been begun before the start still matters, in their order; of the others nothing need be kept.
-    #[must_use]
-    pub fn known_before(&self) -> &[FileBegun] {
-        &self.known
+    pub fn take_opened(&mut self) -> Vec<(PathBuf, u64)> {
+        std::mem::take(&mut self.opened)
     }
 
     /// CSV rows since the last call that span so many lines that a quote is likely to be open by mistake.
@@ -470,22 +328,6 @@ impl FileSource {
             Reader::Parquet(rows) => rows.unknown(),
             _ => &[],
         }
-    }
-
-    fn pass_over(&mut self, records: u64, width: usize) -> Result<(), SourceError> {
-        while self.records < records {
-            let mut batch = RawBatch::new(width);
-            let some = (records - self.records).min(1000);
-            let outcome = self.read_messages(&mut batch, some, &mut Vec::new())?;
-            if outcome.stopped {
-                return Err(self.given_up());
-            }
-            if outcome.end {
-                let (path, found) = (self.file.clone(), self.records);
-                return Err(SourceError::TooFewRecords { path, found, position: records });
-            }
-        }
-        Ok(())
     }
 }
 

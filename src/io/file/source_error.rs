@@ -13,7 +13,7 @@ use crate::telemetry::RejectionReason;
 pub enum SourceError {
     #[error("cannot open {path}: {source}; check the path and its permissions")]
     Open { path: PathBuf, source: io::Error },
-    #[error("cannot read {path} at byte {byte}: {source}; a restart continues after the last committed record")]
+    #[error("cannot read {path} at byte {byte}: {source}")]
     Read { path: PathBuf, byte: u64, source: io::Error },
     #[error("{path} has no file that ends in .{extensions}: name another format (source.format), or a pattern")]
     NoFileIn { path: PathBuf, extensions: String },
@@ -28,33 +28,14 @@ pub enum SourceError {
          files by a pattern that takes one of the two"
     )]
     OneFile { path: PathBuf, first: PathBuf },
-    #[error("the name of {path} is not UTF-8, and the state could not tell it from others: rename it")]
+    #[error("the name of {path} is not UTF-8, and could not be told from others: rename it")]
     FileName { path: PathBuf },
     #[error(
         "{path} has other {columns} than {first}, which is read as one with it: make them alike, or read it by itself"
     )]
     OtherColumns { path: PathBuf, first: PathBuf, columns: String },
-    #[error(
-        "{path} has appeared before {last}, up to which files have been read already: give it a name behind that, or \
-         start with a new state directory"
-    )]
-    Appeared { path: PathBuf, last: PathBuf },
-    #[error(
-        "{path} has changed since it was read to its end: restore it, or remove it, or start with a new state directory"
-    )]
-    ReadBefore { path: PathBuf },
-    #[error("{path}, which has been read in part, is gone: restore it, or start with a new state directory")]
-    Gone { path: PathBuf },
-    #[error(
-        "{path} is {what}, and the batch that was read there when the daemon was stopped is to be repeated with the same \
-         bytes: restore the files as they were, or start with a new state directory"
-    )]
-    OtherBatch { path: PathBuf, what: &'static str },
-    #[error(
-        "{path} named one file when it was read before, and names several now, or the other way round: restore it, or \
-         start with a new state directory"
-    )]
-    OtherKind { path: PathBuf },
+    #[error("{path} is no regular file: give what comes through a pipe to standard input (source.path = \"-\")")]
+    NotRegular { path: PathBuf },
     #[error("standard input can be read as NDJSON or CSV, not as Parquet, which needs its end first: name a file")]
     ParquetOnStandardInput,
     #[error("the separator of a CSV file must be one ASCII byte that is neither a quote nor a line break")]
@@ -72,26 +53,6 @@ pub enum SourceError {
     UnreadableHeader { path: PathBuf, rejection: RejectionReason },
     #[error("the header row of {path} does not fit: {source}")]
     Header { path: PathBuf, source: HeaderError },
-    #[error(
-        "{path} has {length} bytes, but {position} had been read before: it shrank or was replaced; \
-         restore it, or start with a new state directory"
-    )]
-    Shrunk { path: PathBuf, length: u64, position: u64 },
-    #[error(
-        "byte {byte} of {path}, where reading should continue, is inside a record: the file was replaced or rewritten; \
-         restore it, or start with a new state directory"
-    )]
-    Changed { path: PathBuf, byte: u64 },
-    #[error(
-        "{path} ends after {found} records, but {position} had been read before: it is another input; \
-         give the same one, or start with a new state directory"
-    )]
-    TooFewRecords { path: PathBuf, found: u64, position: u64 },
-    #[error(
-        "{path} has {length} bytes, but had {before} when it was read before: a Parquet file does not grow; \
-         restore it, or start with a new state directory"
-    )]
-    Replaced { path: PathBuf, length: u64, before: u64 },
     #[error("the columns of {path} do not fit: {source}")]
     Columns { path: PathBuf, source: ColumnError },
     #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it anew or convert it to ndjson")]

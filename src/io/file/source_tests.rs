@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::io::file::csv_rows::CsvRows;
 use crate::io::file::ndjson_lines::NdjsonLines;
-use crate::io::file::{FileSink, GroupColumns};
+use crate::io::file::{GroupColumns, Replacement};
 use crate::records::raw::Token;
 
 const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
@@ -39,14 +39,14 @@ impl Seen {
     }
 }
 
-fn open(path: &Path, format: Format, start: SourcePosition) -> Result<FileSource, SourceError> {
-    FileSource::open(path, format, &fields(), LIMITS, Unknown::Drop, start)
+fn open(path: &Path, format: Format) -> Result<FileSource, SourceError> {
+    FileSource::open(path, format, &fields(), LIMITS, Unknown::Drop)
 }
 
-/// Reads the file in calls of the given sizes (the last one repeated), reopening after every call if told to.
-fn read_all(path: &Path, format: Format, sizes: &[usize], restart: bool) -> (Seen, SourcePosition) {
+/// Reads the file in calls of the given sizes (the last one repeated).
+fn read_all(path: &Path, format: Format, sizes: &[usize]) -> (Seen, SourcePosition) {
     let mut seen = Seen::default();
-    let mut source = open(path, format, SourcePosition::default()).unwrap();
+    let mut source = open(path, format).unwrap();
     for call in 0.. {
         let mut batch = RawBatch::new(2);
         let mut rejected = Vec::new();
@@ -55,9 +55,6 @@ fn read_all(path: &Path, format: Format, sizes: &[usize], restart: bool) -> (See
         seen.take(&batch, &rejected, outcome);
         if outcome.end {
             break;
-        }
-        if restart {
-            source = open(path, format, source.position()).unwrap();
         }
     }
     (seen, source.position())
@@ -75,7 +72,7 @@ fn ndjson_lines_are_records_rejections_and_tombstones() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(1000));
     let text = format!("\u{feff}{{\"a\":1}}\r\n\n{long}\n null \n{{\"b\":true}}\n[]\n\n{{\"a\":2}}");
     let (_directory, path) = file(text.as_bytes());
-    let (seen, position) = read_all(&path, Format::Ndjson, &[100], false);
+    let (seen, position) = read_all(&path, Format::Ndjson, &[100]);
     let expected = [
         (0, "Number(\"1\") Absent"),
         (1, "empty"),
@@ -96,11 +93,11 @@ fn the_limit_counts_the_record_without_its_line_break() {
         for (extra, expected) in [(0, "Text"), (1, "oversized"), (2, "oversized"), (3, "oversized")] {
             let record = format!("{{\"a\":\"{}\"}}", "x".repeat(64 - 8 + extra));
             let (_directory, path) = file(format!("{record}{line_break}").as_bytes());
-            let (seen, _) = read_all(&path, Format::Ndjson, &[9], false);
+            let (seen, _) = read_all(&path, Format::Ndjson, &[9]);
             assert!(seen.records[0].1.starts_with(expected), "{extra} {line_break:?}: {:?}", seen.records);
             let row = format!("a,b\n{},{}{line_break}", "x".repeat(32), "y".repeat(31 + extra));
             let (_directory, path) = file(row.as_bytes());
-            let (seen, _) = read_all(&path, CSV, &[9], false);
+            let (seen, _) = read_all(&path, CSV, &[9]);
             let expected = if extra == 0 { "Untyped" } else { expected };
             assert!(seen.records[0].1.starts_with(expected), "{extra} {line_break:?}: {:?}", seen.records);
         }
@@ -110,9 +107,7 @@ fn the_limit_counts_the_record_without_its_line_break() {
 #[test]
 fn an_oversized_record_is_never_held() {
     let (_directory, path) = file(format!("a\n{}\n{{}}\n", "x".repeat(8 << 20)).as_bytes());
-    let mut lines =
-        NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, SourcePosition::default(), &StopFlag::default())
-            .unwrap();
+    let mut lines = NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, &StopFlag::default()).unwrap();
     let mut batch = RawBatch::new(2);
     let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::MalformedJson));
@@ -124,25 +119,14 @@ fn an_oversized_record_is_never_held() {
     for tail in ["x", "\n", ",", "\"\""] {
         let text = format!("a,b\n1,2\n\"{}", tail.repeat(4 << 20));
         let (_directory, path) = file(text.as_bytes());
-        let mut rows = CsvRows::open(
-            &path,
-            b',',
-            &fields(),
-            LIMITS,
-            Unknown::Drop,
-            SourcePosition::default(),
-            &StopFlag::default(),
-        )
-        .unwrap();
+        let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, &StopFlag::default()).unwrap();
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::End);
         assert!(rows.held_bytes() < 1 << 20, "{}", rows.held_bytes());
     }
     let (_directory, path) = file(format!("a,b\n{}\n3,4\n", ",".repeat(4 << 20)).as_bytes());
-    let mut rows =
-        CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, SourcePosition::default(), &StopFlag::default())
-            .unwrap();
+    let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, &StopFlag::default()).unwrap();
     assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
     assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
     assert!(rows.held_bytes() < 8 << 20, "{}", rows.held_bytes());
@@ -151,7 +135,7 @@ fn an_oversized_record_is_never_held() {
 #[test]
 fn csv_rows_may_hold_line_breaks_and_lack_the_last_one() {
     let (_directory, path) = file(b"\xef\xbb\xbfb,\"a\",c\r\n\"x\ny\",\"q\"\"\",\r\n\r\n1,2\n,,\n\xff,1,2\n5,6,7");
-    let (seen, position) = read_all(&path, CSV, &[100], false);
+    let (seen, position) = read_all(&path, CSV, &[100]);
     let expected = [
         (0, "Untyped(\"q\\\"\") Untyped(\"x\\ny\")"),
         (1, "ragged_row"),
@@ -162,78 +146,35 @@ fn csv_rows_may_hold_line_breaks_and_lack_the_last_one() {
     assert_eq!(seen.records, expected.map(|(offset, text)| (offset, text.to_owned())));
     assert_eq!(position.records, 5);
     let (_directory, path) = file(b"a,b\n1,2\n3,\"4\n");
-    assert_eq!(read_all(&path, CSV, &[100], false).0.records[1], (1, "malformed_row".to_owned()));
+    assert_eq!(read_all(&path, CSV, &[100]).0.records[1], (1, "malformed_row".to_owned()));
 }
 
 #[test]
 fn empty_files_and_bad_headers() {
     let (_directory, path) = file(b"");
-    assert_eq!(read_all(&path, Format::Ndjson, &[5], false).0, Seen::default());
-    let begin = SourcePosition::default();
-    assert!(matches!(open(&path, CSV, begin), Err(SourceError::NoHeader { .. })));
-    assert!(matches!(open(&path, Format::Parquet, begin), Err(SourceError::Parquet { .. })));
-    assert!(matches!(open(&path, Format::Csv { separator: b'"' }, begin), Err(SourceError::Separator)));
-    assert!(matches!(open(Path::new("-"), Format::Parquet, begin), Err(SourceError::ParquetOnStandardInput)));
-    assert!(matches!(open(path.parent().unwrap(), CSV, begin), Err(SourceError::NoFileIn { .. })));
-    assert!(matches!(open(&path.join("none"), CSV, begin), Err(SourceError::Open { .. })));
+    assert_eq!(read_all(&path, Format::Ndjson, &[5]).0, Seen::default());
+    assert!(matches!(open(&path, CSV), Err(SourceError::NoHeader { .. })));
+    assert!(matches!(open(&path, Format::Parquet), Err(SourceError::Parquet { .. })));
+    assert!(matches!(open(&path, Format::Csv { separator: b'"' }), Err(SourceError::Separator)));
+    assert!(matches!(open(Path::new("-"), Format::Parquet), Err(SourceError::ParquetOnStandardInput)));
+    assert!(matches!(open(path.parent().unwrap(), CSV), Err(SourceError::NoFileIn { .. })));
+    assert!(matches!(open(&path.join("none"), CSV), Err(SourceError::Open { .. })));
     fs::write(&path, b"a,b").unwrap();
-    assert_eq!(read_all(&path, CSV, &[5], true).0, Seen::default());
+    assert_eq!(read_all(&path, CSV, &[5]).0, Seen::default());
     fs::write(&path, b"a,\"b").unwrap();
     assert!(matches!(
-        open(&path, CSV, begin),
+        open(&path, CSV),
         Err(SourceError::UnreadableHeader { rejection: RejectionReason::MalformedRow, .. })
     ));
     fs::write(&path, b"x,y\n1,2\n").unwrap();
-    let error = open(&path, CSV, begin).unwrap_err();
+    let error = open(&path, CSV).unwrap_err();
     assert!(error.to_string().contains("none of the 2 columns is in the schema"), "{error}");
-}
-
-#[test]
-fn a_file_that_is_not_the_same_any_more_is_refused() {
-    let (_directory, path) = file(b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n");
-    let mut source = open(&path, Format::Ndjson, SourcePosition::default()).unwrap();
-    source.read(&mut RawBatch::new(2), 2, u64::MAX, &mut Vec::new()).unwrap();
-    let position = source.position();
-    fs::write(&path, b"{\"a\":1}\n").unwrap();
-    assert!(matches!(open(&path, Format::Ndjson, position), Err(SourceError::Shrunk { length: 8, position: 16, .. })));
-    fs::write(&path, b"{\"a\":1}\n{\"CANARY\":\"CANARY\"}\n").unwrap();
-    let error = open(&path, Format::Ndjson, position).unwrap_err();
-    assert!(matches!(error, SourceError::Changed { byte: 16, .. }), "{error}");
-    assert!(!format!("{error} {error:?}").contains("CANARY"));
-    fs::write(&path, b"a,b\n1,2\n3,4\n").unwrap();
-    let inside_header = SourcePosition { records: 1, bytes: 2 };
-    assert!(matches!(open(&path, CSV, inside_header), Err(SourceError::Changed { .. })));
-    let no_bytes = SourcePosition { records: 3, bytes: 0 };
-    assert!(matches!(open(&path, CSV, no_bytes), Err(SourceError::TooFewRecords { found: 2, position: 3, .. })));
-}
-
-#[test]
-fn a_file_that_grew_is_continued() {
-    for (format, head, tail) in [(Format::Ndjson, "{\"a\":1}", "{\"a\":2}\n"), (CSV, "a,b\n\"1\",", "2,\n")] {
-        for line_break in ["\n", "\r\n"] {
-            let (_directory, path) = file(head.as_bytes());
-            let (first, position) = read_all(&path, format, &[9], false);
-            assert_eq!(first.total, 1);
-            let mut grown = OpenOptions::new().append(true).open(&path).unwrap();
-            grown.write_all(format!("{line_break}{tail}").as_bytes()).unwrap();
-            let mut source = open(&path, format, position).unwrap();
-            let (mut batch, mut rejected) = (RawBatch::new(2), Vec::new());
-            let outcome = source.read(&mut batch, 9, u64::MAX, &mut rejected).unwrap();
-            assert_eq!((outcome.records, batch.rows(), outcome.end), (1, 1, true), "{rejected:?}");
-            assert_eq!(batch.coordinates()[0].offset, 1);
-        }
-        // The rest of a line that had been taken for a whole one.
-        let (_directory, path) = file(head.as_bytes());
-        let (_, position) = read_all(&path, format, &[9], false);
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"7\n").unwrap();
-        assert!(matches!(open(&path, format, position), Err(SourceError::Changed { .. })));
-    }
 }
 
 #[test]
 fn a_batch_is_closed_by_bytes_after_at_least_one_record() {
     let (_directory, path) = file(b"{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"a\":4}\n");
-    let mut source = open(&path, Format::Ndjson, SourcePosition::default()).unwrap();
+    let mut source = open(&path, Format::Ndjson).unwrap();
     let mut read = |max_bytes| {
         let outcome = source.read(&mut RawBatch::new(2), 100, max_bytes, &mut Vec::new()).unwrap();
         (outcome.records, outcome.bytes, outcome.end)
@@ -243,7 +184,7 @@ fn a_batch_is_closed_by_bytes_after_at_least_one_record() {
     assert_eq!(read(9), (1, 8, true));
 }
 
-/// A pipe: no seeking, records at hand are given at once, and a restart passes over what was read.
+/// A pipe: records at hand are given at once.
 #[test]
 fn a_pipe_is_read_as_it_comes() {
     let directory = tempfile::tempdir().unwrap();
@@ -259,36 +200,56 @@ fn a_pipe_is_read_as_it_comes() {
             pipe.write_all(b"{\"a\":3}\n").unwrap();
         }
     });
-    let mut source = open(&path, Format::Ndjson, SourcePosition { records: 1, bytes: 8 }).unwrap();
+    let mut source = open(&path, Format::Ndjson).unwrap();
     let mut batch = RawBatch::new(2);
     let outcome = source.read(&mut batch, 100, u64::MAX, &mut Vec::new()).unwrap();
-    assert_eq!((outcome.records, outcome.end), (1, false));
+    assert_eq!((outcome.records, outcome.end), (2, false));
     said.send(()).unwrap();
     while !source.read(&mut batch, 100, u64::MAX, &mut Vec::new()).unwrap().end {}
     writer.join().unwrap();
-    assert_eq!(batch.token(0, 0), Token::Number("2"));
-    assert_eq!((batch.rows(), batch.token(1, 0)), (2, Token::Number("3")));
+    assert_eq!(batch.token(0, 0), Token::Number("1"));
+    assert_eq!((batch.rows(), batch.token(2, 0)), (3, Token::Number("3")));
     assert_eq!(source.position(), SourcePosition { records: 3, bytes: 24 });
 }
 
 #[test]
-fn parquet_is_resumed_by_row() {
+fn parquet_is_read_row_by_row() {
     let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("in.parquet");
     let group = GroupColumns { name: "main".into(), columns: vec!["a".into(), "b".into()] };
-    let mut sink = FileSink::open(&directory.path().join("out"), &[group], Format::Parquet, &[]).unwrap();
     let lines: String = (0..2500).map(|i| format!("{{\"a\":{i},\"b\":null}}\n")).collect();
-    sink.append(0, lines.as_bytes()).unwrap();
-    sink.sync().unwrap();
-    let path = directory.path().join("out/main/segment-00000000.parquet");
-    let (whole, _) = read_all(&path, Format::Parquet, &[10_000], false);
+    let place = Replacement::ready(&path, "main", Format::Parquet).unwrap();
+    place.fill(&group, lines.as_bytes()).unwrap();
+    let (whole, _) = read_all(&path, Format::Parquet, &[10_000]);
     assert_eq!(whole.records[1024], (1024, "Text(\"1024\") Null".to_owned()));
     assert_eq!(whole.total, 2500);
-    let (pieces, position) = read_all(&path, Format::Parquet, &[1, 1022, 1, 1, 700], true);
+    let (pieces, _) = read_all(&path, Format::Parquet, &[1, 1022, 1, 1, 700]);
     assert_eq!(pieces, whole);
     let text = fs::read(&path).unwrap();
     fs::write(&path, &text[..text.len() / 2]).unwrap();
-    assert!(matches!(open(&path, Format::Parquet, position), Err(SourceError::Replaced { .. })));
-    assert!(matches!(open(&path, Format::Parquet, SourcePosition::default()), Err(SourceError::Parquet { .. })));
+    assert!(matches!(open(&path, Format::Parquet), Err(SourceError::Parquet { .. })));
+}
+
+/// Records and bytes are counted over all files.
+#[test]
+fn several_files_are_one_source() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [("b.csv", "a,b\n3,4\n5,6"), ("a.csv", "a,b\n1,2\n"), ("c.csv", "a,b\n")] {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    let mut source = open(directory.path(), CSV).unwrap();
+    let mut batch = RawBatch::new(2);
+    let outcome = source.read(&mut batch, 100, u64::MAX, &mut Vec::new()).unwrap();
+    assert_eq!((outcome.records, outcome.end), (3, true));
+    assert_eq!(batch.coordinates().iter().map(|at| at.offset).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(source.position(), SourcePosition { records: 3, bytes: 8 + 11 + 4 });
+    let opened: Vec<(String, u64)> =
+        source.take_opened().iter().map(|(path, n)| (path.file_name().unwrap().to_string_lossy().into(), *n)).collect();
+    assert_eq!(opened, [("a.csv".to_owned(), 0), ("b.csv".to_owned(), 1), ("c.csv".to_owned(), 3)]);
+    fs::write(directory.path().join("d.csv"), "a,c\n1,2\n").unwrap();
+    let mut other = open(directory.path(), CSV).unwrap();
+    let read = other.read(&mut RawBatch::new(2), 100, u64::MAX, &mut Vec::new());
+    assert!(matches!(read, Err(SourceError::OtherColumns { .. })));
 }
 
 fn ndjson_file() -> impl Strategy<Value = Vec<u8>> {
@@ -324,16 +285,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn ndjson_with_restarts_is_ndjson_in_one_go(content in ndjson_file(), sizes in prop::collection::vec(1..5_usize, 1..6)) {
+    fn ndjson_in_pieces_is_ndjson_in_one_go(content in ndjson_file(), sizes in prop::collection::vec(1..5_usize, 1..6)) {
         let (_directory, path) = file(&content);
-        let (whole, end) = read_all(&path, Format::Ndjson, &[usize::MAX], false);
+        let (whole, end) = read_all(&path, Format::Ndjson, &[usize::MAX]);
         prop_assert_eq!(end.bytes, content.len() as u64);
-        prop_assert_eq!(read_all(&path, Format::Ndjson, &sizes, true), (whole, end));
+        prop_assert_eq!(read_all(&path, Format::Ndjson, &sizes), (whole, end));
     }
 
-    /// Against the csv crate's own reader, and with restarts against itself.
+    /// Against the csv crate's own reader, and in pieces against itself.
     #[test]
-    fn csv_with_restarts_is_csv_in_one_go(
+    fn csv_in_pieces_is_csv_in_one_go(
         rows in csv_rows(),
         sizes in prop::collection::vec(1..4_usize, 1..6),
         windows in any::<bool>(),
@@ -356,12 +317,12 @@ proptest! {
             expected.push(if row.len() == 3 { format!("Untyped({:?}) Untyped({:?})", &row[0], &row[1]) } else { "ragged_row".to_owned() });
         }
         let (_directory, path) = file(&content);
-        let (whole, end) = read_all(&path, CSV, &[usize::MAX], false);
+        let (whole, end) = read_all(&path, CSV, &[usize::MAX]);
         prop_assert_eq!(end.bytes, content.len() as u64);
         prop_assert_eq!(whole.records.len(), expected.len());
         for ((_, found), expected) in whole.records.iter().zip(&expected) {
             prop_assert!(found == expected || found == "oversized", "{} instead of {}", found, expected);
         }
-        prop_assert_eq!(read_all(&path, CSV, &sizes, true), (whole, end));
+        prop_assert_eq!(read_all(&path, CSV, &sizes), (whole, end));
     }
 }

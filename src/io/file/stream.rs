@@ -1,14 +1,13 @@
-//! Opening what a text source reads, and going to the place where it continues.
+//! The text that a source reads.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::SourceError;
-use super::fingerprint::imprint;
-use super::inflate::{Compression, Inflated, skip};
+use super::inflate::{Compression, Inflated};
 use super::waiting::{StopFlag, comes};
 
 const BUFFER_BYTES: usize = 256 << 10;
@@ -18,10 +17,8 @@ pub(super) struct Stream {
     input: BufReader<Inflated>,
     /// Bytes consumed from the start of the input, of the text that is in it where it is compressed.
     pub byte: u64,
-    /// A regular file: it can be sought, and more of it is there at once or not at all.
+    /// A regular file: more of it is there at once or not at all.
     pub regular: bool,
-    /// That file, with the place up to which it has been read; none of text that somebody else makes.
-    file: Option<File>,
     /// Its end has been seen: what is written behind it since is of another run.
     over: bool,
     /// When a pipe is not waited for any more, and a long line not passed over to its end.
@@ -57,17 +54,11 @@ impl Stream {
             open_file(path)?
         };
         let copy = file.try_clone().map_err(fault)?;
-        let (file_read, pipe) = if length.is_some() { (Some(copy), None) } else { (None, Some(OwnedFd::from(copy))) };
+        let pipe = length.is_none().then(|| OwnedFd::from(copy));
         let asked = pipe.as_ref().map(OwnedFd::try_clone).transpose().map_err(fault)?;
         let inflated = Inflated::new(Box::new(file), asked, stop.clone()).map_err(fault)?;
         let regular = pipe.is_none();
-        let stream = Self {
-            pipe,
-            file: file_read,
-            beginning: Beginning::Unseen,
-            stop: stop.clone(),
-            ..Self::with(inflated, regular)
-        };
+        let stream = Self { pipe, beginning: Beginning::Unseen, stop: stop.clone(), ..Self::with(inflated, regular) };
         if stream.regular { stream.begun(path) } else { Ok(stream) }
     }
 
@@ -85,60 +76,7 @@ impl Stream {
     fn with(inflated: Inflated, regular: bool) -> Self {
         let input = BufReader::with_capacity(BUFFER_BYTES, inflated);
         let stop = StopFlag::default();
-        Self { input, byte: 0, regular, file: None, over: false, stop, pipe: None, beginning: Beginning::Plain }
-    }
-
-    /// A regular file after its first `position` bytes, which end a record; `breaks` are the bytes that may. Of a compressed file these
-    /// are bytes of the text in it, and everything before them is decompressed again.
-    ///
-    /// A last record without a line break may have got its line break since; that is passed over.
-    pub fn resume(path: &Path, position: u64, breaks: &[u8], stop: &StopFlag) -> Result<Self, SourceError> {
-        let (mut file, length) = open_file(path)?;
-        let length = length.unwrap_or(0);
-        let fault = |source| SourceError::Read { path: path.into(), byte: position, source };
-        let mut start = Vec::new();
-        (&mut file).take(4).read_to_end(&mut start).map_err(fault)?;
-        let compressed = Compression::of(&start).is_some();
-        if !compressed && position > length {
-            return Err(SourceError::Shrunk { path: path.into(), length, position });
-        }
-        let before = position - u64::from(position > 0);
-        file.seek(SeekFrom::Start(if compressed { 0 } else { before })).map_err(fault)?;
-        let file_read = file.try_clone().map_err(fault)?;
-        let file: Box<dyn Read + Send> = Box::new(file);
-        let inflated =
-            if compressed { Inflated::new(file, None, stop.clone()).map_err(fault)? } else { Inflated::plain(file) };
-        let mut stream = Self { file: Some(file_read), stop: stop.clone(), ..Self::with(inflated, true) };
-        if compressed {
-            let length = skip(&mut stream.input, before, stop).map_err(fault)?;
-            if length < before {
-                return Err(SourceError::Shrunk { path: path.into(), length, position });
-            }
-        }
-        stream.byte = before;
-        let last = if position > 0 { stream.take_byte().map_err(fault)? } else { Some(b'\n') };
-        let Some(last) = last else {
-            return Err(SourceError::Shrunk { path: path.into(), length: before, position });
-        };
-        if !breaks.contains(&last) {
-            stream.take_break().map_err(fault)?.ok_or(SourceError::Changed { path: path.into(), byte: position })?;
-        }
-        Ok(stream)
-    }
-
-    fn take_byte(&mut self) -> io::Result<Option<u8>> {
-        let byte = self.fill()?.first().copied();
-        self.consume(usize::from(byte.is_some()));
-        Ok(byte)
-    }
-
-    /// Passes over one line break; none where something else comes. The end is as good as one.
-    fn take_break(&mut self) -> io::Result<Option<()>> {
-        Ok(match self.take_byte()? {
-            None | Some(b'\n') => Some(()),
-            Some(b'\r') => (self.take_byte()? == Some(b'\n')).then_some(()),
-            Some(_) => None,
-        })
+        Self { input, byte: 0, regular, over: false, stop, pipe: None, beginning: Beginning::Plain }
     }
 
     /// The bytes at hand, after reading some if there were none; empty at the end of the input.
@@ -225,34 +163,6 @@ impl Stream {
                 return Ok(());
             }
         }
-    }
-
-    /// Whether a regular file has nothing more; what is written behind its end from then on is not read.
-    pub fn is_over(&mut self) -> io::Result<bool> {
-        Ok(self.regular && self.fill()?.is_empty())
-    }
-
-    /// Passes over a blank last line that is all there is, and tells whether there was one: only of a regular file that is not
-    /// compressed can that be known without reading on.
-    pub fn ends_blank(&mut self) -> io::Result<bool> {
-        let length = match &self.file {
-            Some(file) if self.input.get_ref().compression().is_none() => file.metadata()?.len(),
-            _ => return Ok(false),
-        };
-        let byte = self.byte;
-        let rest = self.fill()?;
-        let blank = rest.trim_ascii().is_empty() && up_to_break(rest).0 == rest.len();
-        let is_last = blank && byte + rest.len() as u64 == length;
-        self.over |= is_last;
-        Ok(is_last)
-    }
-
-    /// Length and digest of a regular file as far as it has been read; of text that somebody else makes nothing.
-    pub fn imprint(&self) -> io::Result<Option<(u64, u64)>> {
-        let Some(mut file) = self.file.as_ref() else { return Ok(None) };
-        // All that has been read has its place from one handle.
-        let read = file.stream_position()?;
-        imprint(file, read).map(Some)
     }
 }
 

@@ -1,13 +1,116 @@
 //! A file that is there whole or not at all: written beside its place, brought to the disk, then named.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::SinkError;
-use super::append::lock;
 use crate::config;
+
+/// Access to a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// The mode of the file that it replaces; of a new one 0666 less the process's umask.
+    Shared,
+    /// Mode 0600.
+    Private,
+}
+
+/// A file beside its place that has not got its name yet. It is removed when it goes out of use without.
+#[derive(Debug)]
+pub(super) struct UnfinishedFile {
+    /// As it was given, for messages.
+    path: PathBuf,
+    place: PathBuf,
+    unfinished: PathBuf,
+    access: Access,
+    file: File,
+    written: u64,
+    is_named: bool,
+    _claimed: Option<File>,
+}
+
+impl UnfinishedFile {
+    /// Begins a file that will replace what is at `path`. Both are locked for as long as it lives.
+    ///
+    /// # Errors
+    /// When something else than a regular file is at `path`, when another process writes it, and when it cannot be opened.
+    pub fn create(path: &Path, access: Access) -> Result<Self, SinkError> {
+        let fault = |source| SinkError::Open { path: path.into(), source };
+        regular(path)?;
+        let (place, unfinished) = place_and_unfinished(path).map_err(fault)?;
+        let claimed = claim(&place).map_err(|error| error.at(path))?;
+        let mode = if access == Access::Private { 0o600 } else { 0o666 };
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(mode).open(&unfinished);
+        let file = file.map_err(fault)?;
+        lock(&file, &unfinished).map_err(|error| error.at(path))?;
+        let path = path.to_owned();
+        let begun = Self { path, place, unfinished, access, file, written: 0, is_named: false, _claimed: claimed };
+        begun.file.set_len(0).map_err(|source| SinkError::Open { path: begun.path.clone(), source })?;
+        if access == Access::Private {
+            let private = begun.file.set_permissions(fs::Permissions::from_mode(0o600));
+            private.map_err(|source| SinkError::Open { path: begun.path.clone(), source })?;
+        }
+        Ok(begun)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Brings it to the disk.
+    pub fn sync(&self) -> Result<(), SinkError> {
+        self.file.sync_all().map_err(|source| SinkError::Sync { path: self.path.clone(), source })
+    }
+
+    /// Puts it in its place, with the mode of what it replaces. Call it behind a [`sync`](Self::sync).
+    pub fn rename(&mut self) -> Result<(), SinkError> {
+        let fault = |source| SinkError::Write { path: self.path.clone(), byte: self.written, source };
+        regular(&self.path)?;
+        if let (Access::Shared, Ok(replaced)) = (self.access, fs::metadata(&self.place)) {
+            fs::set_permissions(&self.unfinished, replaced.permissions()).map_err(fault)?;
+        }
+        fs::rename(&self.unfinished, &self.place).map_err(fault)?;
+        self.is_named = true;
+        sync_parent(&self.place).map_err(fault)
+    }
+}
+
+impl Write for UnfinishedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for UnfinishedFile {
+    fn drop(&mut self) {
+        if !self.is_named {
+            // It is locked, so it is ours. The error that led here is the one to tell.
+            let (Ok(()) | Err(_)) = fs::remove_file(&self.unfinished);
+        }
+    }
+}
+
+/// Refuses a place at which something else than a regular file is.
+fn regular(path: &Path) -> Result<(), SinkError> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => Err(SinkError::NotRegular { path: path.into() }),
+        _ => Ok(()),
+    }
+}
 
 /// The place of a file, and where it is written before it has its name. What a link leads to is replaced, not the link,
 /// also where nothing is there yet.
@@ -32,7 +135,7 @@ pub fn place_and_unfinished(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
 ///
 /// # Errors
 /// [`SinkError::Locked`] when it is open in another process as an output; when it cannot be opened.
-pub fn claim(place: &Path) -> Result<Option<File>, SinkError> {
+pub(super) fn claim(place: &Path) -> Result<Option<File>, SinkError> {
     match File::open(place) {
         Ok(file) => lock(&file, place).map(|()| Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -40,23 +143,27 @@ pub fn claim(place: &Path) -> Result<Option<File>, SinkError> {
     }
 }
 
-/// Gives what was written, and synced, beside its place its name, and the mode of what it replaces.
-///
-/// # Errors
-/// When it cannot be renamed.
-pub(super) fn name(unfinished: &Path, place: &Path) -> io::Result<()> {
-    if let Ok(replaced) = fs::metadata(place) {
-        fs::set_permissions(unfinished, replaced.permissions())?;
+/// Keeps other processes away from what is written, for as long as the file is open.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), SinkError> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => SinkError::Locked { path: path.into() },
+        TryLockError::Error(source) => SinkError::Open { path: path.into(), source },
+    })?;
+    // Whoever had the lock until now may have given the file another name since it was opened here.
+    let same = |found: &Metadata, opened: &Metadata| (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+    let unknown = |source| SinkError::Open { path: path.into(), source };
+    match fs::metadata(path) {
+        Ok(found) if same(&found, &file.metadata().map_err(unknown)?) => Ok(()),
+        Ok(_) => Err(SinkError::Locked { path: path.into() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SinkError::Locked { path: path.into() }),
+        Err(source) => Err(unknown(source)),
     }
-    fs::rename(unfinished, place)?;
-    let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
 }
 
-/// Removes a file that was written beside a place and will not get its name. Only whoever has locked it may.
-pub(super) fn forget(unfinished: &Path) {
-    // The error that led here is the one to tell.
-    let (Ok(()) | Err(_)) = fs::remove_file(unfinished);
+/// Makes names created, renamed or removed in the directory of `place` survive a power failure.
+fn sync_parent(place: &Path) -> io::Result<()> {
+    let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
 }
 
 /// Whether [`write()`] is likely to succeed: to be asked before the work whose result is written.
@@ -90,17 +197,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes).map_err(fault);
     }
-    let (place, unfinished) = place_and_unfinished(path).map_err(fault)?;
-    let _claimed = claim(&place).map_err(|error| error.at(path))?;
-    let open = OpenOptions::new().write(true).create(true).truncate(false).open(&unfinished);
-    let mut file = open.map_err(|source| SinkError::Open { path: path.into(), source })?;
-    lock(&file, &unfinished).map_err(|error| error.at(path))?;
-    let written = file.set_len(0).and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
-    let named = written.and_then(|()| name(&unfinished, &place));
-    if named.is_err() {
-        forget(&unfinished);
-    }
-    named.map_err(fault)
+    let mut file = UnfinishedFile::create(path, Access::Shared)?;
+    file.write_all(bytes).map_err(fault)?;
+    file.sync()?;
+    file.rename()
 }
 
 #[cfg(test)]

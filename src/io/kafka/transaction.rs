@@ -11,7 +11,7 @@ use crate::io::dead_letter::DeadLetter;
 use crate::io::shared_ledger::Teller;
 use crate::io::state_topic::spelling::Record;
 use crate::release::kept_sum::KeptSum;
-use crate::release::sink::{DeliveryError, Envelope, Keeping, KeptIn, Lengths, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Keeping, KeptIn, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{SharedLedgerTold, Telemetry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -356,7 +356,7 @@ impl TransactionalSink {
 }
 
 impl Sink for TransactionalSink {
-    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
+    fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
         let last = self.following.as_ref().map(|following| following.last).unwrap_or_default();
         let (generation, kept) = (last.generation, envelope.state.iter().fold(last.kept, KeptSum::with));
         let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation, kept };
@@ -397,7 +397,7 @@ impl Sink for TransactionalSink {
             let bytes = shared.iter().map(|record| record.len() as u64).sum();
             SharedLedgerTold { records: shared.len() as u64, bytes }.emit(telemetry);
         }
-        Ok(Lengths::new())
+        Ok(())
     }
 
     fn keep(&mut self, step: Keeping<'_>) -> Result<(), DeliveryError> {

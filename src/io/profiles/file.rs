@@ -3,7 +3,7 @@
 use super::feed::{Feed, News, ProfilesError, reading};
 use super::people::People;
 use super::table::{Table, Taken};
-use crate::io::file::{FileSource, Reading, SourcePosition};
+use crate::io::file::{FileSource, Reading};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::{Limit, LimitReached, ProfileRefused, ProfilesRead, RejectionReason, Telemetry};
 use std::path::PathBuf;
@@ -75,7 +75,7 @@ impl FileOfProfiles {
             let join = join.to_owned();
             move |source| ProfilesError::File { join, source: Box::new(source) }
         };
-        let opened = FileSource::resume(&self.path, self.reading.clone(), SourcePosition::default(), &[], &[]);
+        let opened = FileSource::reading(&self.path, self.reading.clone());
         let mut source = opened.map_err(failed(&self.join))?;
         let absent = source.absent_attributes();
         if !absent.is_empty() {

@@ -103,24 +103,26 @@ impl Doubt {
     }
 }
 
-/// An input that cannot be sought is read again from its beginning.
+/// A job whose files do not fit into one batch.
 #[derive(Clone, Copy, Debug)]
-pub struct PassedOver<'a> {
-    /// The input.
+pub struct FileDivided<'a> {
+    /// The file that the first batch ends in.
     pub path: &'a std::path::Path,
-    /// Records that have left already.
-    pub records: u64,
+    /// Records that a batch holds at most.
+    pub max_records: u64,
+    /// Bytes that a batch holds at most.
+    pub max_bytes: u64,
 }
 
-impl PassedOver<'_> {
+impl FileDivided<'_> {
     /// Tells the log.
     pub fn emit(&self) {
-        let (path, records) = (self.path.display(), self.records);
+        let (path, max_records, max_bytes) = (self.path.display(), self.max_records, self.max_bytes);
         tracing::warn!(
             %path,
-            records,
-            "the input cannot be sought: its first records are passed over by their number alone, so it must be the same input, \
-             given again from its beginning"
+            max_records,
+            max_bytes,
+            "the input does not fit into one batch and is divided: each batch needs its own crowds, and more is lost (more memory or process.memory_limit makes batches larger)"
         );
     }
 }
@@ -129,7 +131,7 @@ impl PassedOver<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct FileOpened<'a> {
     /// The file.
-    pub path: &'a str,
+    pub path: &'a std::path::Path,
     /// Number of its first record among those of all files, from 0.
     pub first_record: u64,
 }
@@ -137,7 +139,7 @@ pub struct FileOpened<'a> {
 impl FileOpened<'_> {
     /// Tells the log.
     pub fn emit(&self) {
-        tracing::info!(path = self.path, first_record = self.first_record, "a file of the source begins");
+        tracing::info!(path = %self.path.display(), first_record = self.first_record, "a file of the source begins");
     }
 }
 

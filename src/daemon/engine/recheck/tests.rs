@@ -11,7 +11,7 @@ use crate::daemon::engine::{Engine, Settling, Unseen};
 use crate::io::input::InputBatch;
 use crate::records::codebook::Code;
 use crate::records::raw::{Coordinate, Token};
-use crate::release::sink::{DeliveryError, Envelope, Lengths, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Sink};
 use crate::release::verified::Verified;
 use crate::risk::adjacency::Limits;
 use crate::risk::multigrid::CoarseAdjacency;
@@ -184,7 +184,7 @@ type = "string"
 struct Nowhere;
 
 impl Sink for Nowhere {
-    fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<Lengths, DeliveryError> {
+    fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<(), DeliveryError> {
         Ok(vec![])
     }
 

@@ -58,10 +58,10 @@ impl Store {
             witnesses: WitnessJournal::default(),
             profiles: ProfileJournal::default(),
             shared: SharedJournal::default(),
-            marks: Vec::new(),
             follows: false,
-            k: 0,
             unwritten: Cell::new(0),
+            temporary: None,
+            copied_from: None,
             lock,
         }
     }

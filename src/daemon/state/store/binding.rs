@@ -1,6 +1,6 @@
-//! What a state belongs to: one stream, one place, its groups, and what its batches were made with.
+//! What a state belongs to: one stream, one place and its groups.
 
-use super::{INTENT, MADE_WITH, Store};
+use super::{INTENT, Store};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::writes::Writes;
 use crate::faults;
@@ -12,6 +12,8 @@ pub(super) const GROUPS: &[u8] = b"groups";
 pub(super) const POPULATIONS: &[u8] = b"populations";
 /// Digest of the policy under which batches are made.
 pub(super) const POLICY: &[u8] = b"policy";
+/// Digest of the input that the last job took in.
+pub(super) const JOB: &[u8] = b"job";
 /// Ways in which what has left, or still waits, may be untrue.
 pub(super) const UNTRUTHFUL: &[u8] = b"untruthful";
 
@@ -69,6 +71,24 @@ impl Store {
         self.commit(batch)
     }
 
+    /// Digest of the input that the last job over files took in; none where there was no such job.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn last_input(&self) -> Result<Option<[u8; 32]>, StateError> {
+        self.read(JOB)
+    }
+
+    /// Notes the input that this job takes in.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn note_input(&mut self, digest: &[u8; 32]) -> Result<(), StateError> {
+        let mut batch = Writes::default();
+        batch.insert(JOB, self.seal(JOB, digest));
+        self.commit(batch)
+    }
+
     /// Notes that another policy takes over while the process runs, and the populations that it was read with: both or neither. A batch
     /// that was tried under the one before, and that nobody repeats in this process, is not to be repeated by the next one either.
     ///
@@ -100,16 +120,6 @@ impl Store {
         batch.insert(UNTRUTHFUL, self.seal(UNTRUTHFUL, &true));
         self.commit(batch)?;
         Ok(true)
-    }
-
-    /// Notes that the batches of this process are made with `k`; answers with the k of what has left before, where it is
-    /// known.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn make_with(&mut self, k: usize) -> Result<Option<u64>, StateError> {
-        self.k = k as u64;
-        self.read(MADE_WITH)
     }
 
     /// Binds the state to where its batches leave to: what one audience has seen is no crowd for another. `sink` describes it.

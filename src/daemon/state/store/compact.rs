@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// A database of all values, as they are.
-    fn copy_to(&self, name: &str) -> Result<Keeper, StateError> {
+    pub(super) fn copy_to(&self, name: &str) -> Result<Keeper, StateError> {
         let new = Keeper::open(&self.path, name)?;
         for window in [false, true] {
             let mut from: Vec<u8> = Vec::new();

@@ -1,23 +1,21 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
-use super::{BASELINE, BEGUN, CERTIFIED, EVIDENCE, FORWARDED, MADE_WITH, MET, NO_DELTA, PROGRESS, Store, TALLIED};
+use super::{BASELINE, CERTIFIED, EVIDENCE, FORWARDED, MET, NO_DELTA, PROGRESS, Store, TALLIED};
 use crate::daemon::state::numbered::numbered;
-use crate::daemon::state::records::Progress;
 use crate::daemon::state::writes::Writes;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 
 impl Store {
     pub(super) fn write_applied(&mut self, batch: &mut Writes, ledger: &Ledger) {
-        let Some((intent, lengths)) = self.applied.take() else { return };
+        let Some(intent) = self.applied.take() else { return };
         self.write_profiles(batch);
         let sequence = intent.after.sequence;
-        let progress = Progress { lengths, ..intent.after };
+        let progress = intent.after;
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
         if progress.totals.forwarded > 0 {
             batch.insert(FORWARDED, self.seal(FORWARDED, &progress.totals.forwarded));
         }
-        batch.insert(MADE_WITH, self.seal(MADE_WITH, &self.k));
         if intent.ledger.len() > NO_DELTA {
             let key = numbered("delta", sequence);
             self.credit += 2 * intent.ledger.len();
@@ -56,10 +54,6 @@ impl Store {
         }
         if let Some(certificate) = &intent.certificate {
             batch.insert(CERTIFIED, self.seal(CERTIFIED, &certificate.head));
-        }
-        if !intent.begun.is_empty() {
-            let key = numbered(BEGUN, sequence);
-            batch.insert(key.clone(), self.seal(&key, &intent.begun));
         }
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));

@@ -7,8 +7,7 @@
 
 use super::names_read::{NAMES_READ, NamesRead};
 use super::{
-    CHECK, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store,
-    TALLIED,
+    CHECK, INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::engine::clock::now_ms;
@@ -159,11 +158,7 @@ impl Store {
         self.witnesses = WitnessJournal::default();
         self.profiles = ProfileJournal::default();
         self.shared = SharedJournal::default();
-        // What the marker beside the output files may say has been looked up since.
-        let marks = std::mem::take(&mut self.marks);
-        let recovered = self.load(ledger)?;
-        self.marks = marks;
-        Ok(recovered)
+        self.load(ledger)
     }
 
     /// Writes the new database whole, and onto the disk.
@@ -255,9 +250,7 @@ impl Store {
 
     /// What the small values are without those who are erased.
     fn edit(&self, edits: &mut Edits<'_>, progress: &Progress) -> Result<(), StateError> {
-        for key in
-            [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_BEGUN, INTENT_VERSION, INTENT_CERTIFIED, INTENT_FORWARDED]
-        {
+        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_VERSION, INTENT_CERTIFIED, INTENT_FORWARDED] {
             edits.values.insert(key.to_vec(), None);
         }
         self.edit_ledger(edits)?;

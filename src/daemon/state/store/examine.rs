@@ -1,12 +1,12 @@
 //! Every value of a state, opened and read as what its key says it is: what is damaged is counted by kind, and nothing is
 //! believed of what a start would pass over.
 
-use super::binding::{GROUPS, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
+use super::binding::{GROUPS, JOB, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
 use super::names_read::{NAMES_READ, NamesRead};
 use super::residue::RESIDUE;
 use super::{
-    BASELINE, BEGUN, CERTIFIED, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED,
-    INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MADE_WITH, MARKS, MET, PROGRESS, Store, TALLIED,
+    BASELINE, CERTIFIED, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET,
+    INTENT_TALLIED, KEPT_KEYS, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -21,12 +21,10 @@ use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::seal::LastingKeys;
 use crate::daemon::state::shared_journal::{HEARD, HeardUpTo, PREFIX as FOREIGN};
-use crate::io::file::FileBegun;
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
 use crate::ledger::tally::Standing;
 use crate::ledger::witnesses::{RawTuple, Seen};
-use crate::release::sink::Mark;
 use crate::start::findings::Met;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -58,23 +56,20 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 28] = [
+    let alone: [(&[u8], &'static str, Reads); 26] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
         (BASELINE, "baseline", is::<Baseline>),
         (EVIDENCE, "evidence", is::<Evidence>),
-        (MADE_WITH, "made-with", is::<u64>),
         (TALLIED, "tallied", is::<(u64, Vec<Standing>)>),
         (INTENT_TALLIED, "intent-tallied", is::<(u64, Vec<Standing>)>),
-        (MARKS, "marks", is::<Vec<Option<Mark>>>),
         (MET, "met", is::<Met>),
         (INTENT_MET, "intent-met", is::<(u64, Met)>),
         (CERTIFIED, "certified", is::<Head>),
         (INTENT_CERTIFIED, "intent-certified", is::<(u64, Head)>),
         (FORWARDED, "forwarded", is::<u64>),
         (INTENT_FORWARDED, "intent-forwarded", is::<(u64, u64)>),
-        (INTENT_BEGUN, "intent-begun", is::<(u64, Vec<FileBegun>)>),
         (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),
         (VERSION, "profiles", is::<u64>),
         (HEARD, "heard", is::<HeardUpTo>),
@@ -83,6 +78,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (GROUPS, "groups", is::<String>),
         (POPULATIONS, "populations", is::<Vec<[u8; 32]>>),
         (POLICY, "policy", is::<[u8; 32]>),
+        (JOB, "job", is::<[u8; 32]>),
         (NAMES_READ, "names-read", is::<NamesRead>),
         (RESIDUE, "residue", is::<String>),
         (UNTRUTHFUL, "untruthful", is::<bool>),
@@ -91,7 +87,7 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {
         return Some((name, reads));
     }
-    let numbered: [(&'static str, Reads); 12] = [
+    let numbered: [(&'static str, Reads); 11] = [
         ("delta", is_delta),
         (FOREIGN, is_delta),
         ("shard", is::<(u64, Vec<u8>)>),
@@ -103,7 +99,6 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         ("reference", is::<Vec<ReferenceCounts>>),
         ("witness-shard", is::<(u64, Vec<Seen>)>),
         ("witness", is::<Vec<Seen>>),
-        (BEGUN, is::<Vec<FileBegun>>),
     ];
     let numbers =
         |rest: &[u8], bytes: usize| rest.split_first().is_some_and(|(slash, n)| *slash == b'/' && n.len() == bytes);

@@ -1,6 +1,6 @@
 //! A batch that is about to leave: its rows and its intent are on the disk before anything is produced. And what becomes of it.
 
-use super::{INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MARKS, Store};
+use super::{INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, Store};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::profile_journal::INTENT_VERSION;
@@ -10,7 +10,6 @@ use crate::daemon::state::writes::Writes;
 use crate::faults::crash_point;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
-use crate::release::sink::Lengths;
 
 impl Store {
     /// Writes the rows that batch `sequence` adds to the window, in place of those of an earlier attempt. To be called before
@@ -19,6 +18,9 @@ impl Store {
     /// # Errors
     /// When the database fails; the batch must not leave then.
     pub fn lay_rows(&mut self, sequence: u64, rows: Option<&RowBlock>) -> Result<(), StateError> {
+        if self.temporary.is_some() {
+            return Ok(());
+        }
         let Some(rows) = rows else { return self.discard_rows(sequence) };
         let key = numbered("rows", sequence);
         let sealed = self.seal(&key, rows);
@@ -43,6 +45,9 @@ impl Store {
     /// # Errors
     /// When the database fails; the batch must not leave then.
     pub fn intend(&mut self, intent: &Intent, ledger: &Ledger) -> Result<(), StateError> {
+        if self.temporary.is_some() {
+            return Ok(());
+        }
         let mut batch = Writes::default();
         self.write_applied(&mut batch, ledger);
         self.write_heard(&mut batch, ledger);
@@ -53,9 +58,6 @@ impl Store {
         if let Some(met) = &intent.met {
             batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
         }
-        if !intent.begun.is_empty() {
-            batch.insert(INTENT_BEGUN, self.seal(INTENT_BEGUN, &(intent.attempt, &intent.begun)));
-        }
         if let Some(certificate) = &intent.certificate {
             batch.insert(INTENT_CERTIFIED, self.seal(INTENT_CERTIFIED, &(intent.attempt, certificate.head)));
         }
@@ -65,13 +67,6 @@ impl Store {
         }
         if intent.profiles > 0 {
             batch.insert(INTENT_VERSION, self.seal(INTENT_VERSION, &(intent.attempt, intent.profiles)));
-        }
-        if intent.after.marked.is_some_and(|mark| mark.attempt == intent.attempt) {
-            // The intent says it.
-            self.marks = vec![intent.marked_before, intent.after.marked];
-            batch.remove(MARKS);
-        } else if self.marks.len() > 1 {
-            batch.insert(MARKS, self.seal(MARKS, &self.marks));
         }
         if let Some(plan) = &intent.plan {
             let key = numbered("reference", plan.version);
@@ -97,28 +92,23 @@ impl Store {
     }
 
     /// Notes that the intended batch has left. Durable with the next [`intend`](Self::intend) or [`flush`](Self::flush).
-    pub fn left(&mut self, intent: Intent, lengths: Lengths) {
-        self.applied = Some((intent, lengths));
+    pub fn left(&mut self, intent: Intent) {
+        self.applied = Some(intent).filter(|_| self.temporary.is_none());
     }
 
-    /// Settles the intent found at start: the batch left (`Some(lengths)`) or did not.
+    /// Settles the intent found at start: the batch `has_left` or not.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn settle_recovered(
-        &mut self,
-        intent: Intent,
-        left: Option<Lengths>,
-        ledger: &mut Ledger,
-    ) -> Result<(), StateError> {
-        if let Some(lengths) = left {
+    pub fn settle_recovered(&mut self, intent: Intent, has_left: bool, ledger: &mut Ledger) -> Result<(), StateError> {
+        if has_left {
             // Where nothing is released there is no delta.
             if !intent.ledger.is_empty() {
                 let delta =
                     LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
                 ledger.apply(&delta);
             }
-            self.left(intent, lengths);
+            self.left(intent);
             return self.flush(ledger);
         }
         // The intent stays until another takes its place: its bytes may have been seen, and this start may end before it has

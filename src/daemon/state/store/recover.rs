@@ -1,8 +1,8 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
 use super::{
-    BASELINE, BEGUN, CERTIFIED, EVIDENCE, FORWARDED, INTENT, INTENT_BEGUN, INTENT_CERTIFIED, INTENT_FORWARDED,
-    INTENT_MET, INTENT_TALLIED, MARKS, MET, PROGRESS, Store, TALLIED,
+    BASELINE, CERTIFIED, EVIDENCE, FORWARDED, INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED,
+    MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -14,7 +14,6 @@ use crate::daemon::state::numbered::{number_of, numbered};
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Certified, Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
-use crate::io::file::FileBegun;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
@@ -49,8 +48,6 @@ pub struct Recovered {
     pub met: Option<Met>,
     /// Where the chain of certificates stands; none where none was written.
     pub certified: Option<Head>,
-    /// Files of the source that have been begun or read to their end, in their order; where a file comes twice, the later word holds.
-    pub begun: Vec<FileBegun>,
     /// Profiles by the number of their join and the person.
     pub profiles: Vec<ProfileChange>,
     /// Ledger deltas that were applied on top of the shards.
@@ -74,7 +71,6 @@ impl Recovered {
         }
         self.met.clone_from(&intent.met);
         self.certified = intent.certificate.as_ref().map(|certificate| certificate.head).or(self.certified);
-        self.begun.extend(intent.begun.iter().cloned());
         self.witnessed.seen.extend(&intent.witnessed.seen);
         self.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
         self.held.retain(|row| !intent.settled.contains(&row.ordinal));
@@ -177,18 +173,9 @@ impl Store {
         }
         found.met = self.read(MET)?;
         found.certified = self.read(CERTIFIED)?;
-        for (key, sealed) in self.scan(BEGUN)? {
-            found.begun.extend(self.open_value::<Vec<FileBegun>>(&key, &sealed)?);
-        }
         if let Some(intent) = &mut found.intent {
             self.complete(intent)?;
         }
-        self.marks = match (self.read(MARKS)?, &found.intent) {
-            (Some(marks), _) => marks,
-            (None, Some(intent)) => vec![intent.marked_before, intent.after.marked],
-            (None, None) => vec![found.progress.marked],
-        };
-        self.marks.dedup();
         Ok(found)
     }
 
@@ -205,10 +192,8 @@ impl Store {
         let head: Option<(u64, Head)> = self.read(INTENT_CERTIFIED)?;
         let head = head.filter(|(of, _)| *of == intent.attempt).map(|(_, head)| head);
         intent.certificate = head.map(|head| Certified { key: String::new(), line: Vec::new(), head });
-        let begun: Option<(u64, Vec<FileBegun>)> = self.read(INTENT_BEGUN)?;
         let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
         intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);
-        intent.begun = begun.filter(|(of, _)| *of == intent.attempt).map(|(_, begun)| begun).unwrap_or_default();
         Ok(())
     }
 

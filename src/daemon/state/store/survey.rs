@@ -20,15 +20,6 @@ pub struct Position {
     pub offset: i64,
 }
 
-/// How far an output file goes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct OutputLength {
-    /// Its name as the state knows it.
-    pub output: String,
-    /// Bytes of committed batches.
-    pub bytes: u64,
-}
-
 /// A batch that was about to leave when the process ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pending {
@@ -88,8 +79,6 @@ pub struct Survey {
     pub sample_rows: u64,
     /// Profiles of people.
     pub profiles: u64,
-    /// Committed lengths of output files.
-    pub outputs: Vec<OutputLength>,
     /// Bytes of the database on disk.
     pub disk_bytes: u64,
 }
@@ -127,11 +116,6 @@ impl Store {
             window_batches: found.rows.len() as u64,
             sample_rows: found.sample.len() as u64,
             profiles: found.profiles.len() as u64,
-            outputs: progress
-                .lengths
-                .iter()
-                .map(|(output, bytes)| OutputLength { output: output.clone(), bytes: *bytes })
-                .collect(),
             disk_bytes: self.bytes(),
         }
     }

@@ -1,0 +1,67 @@
+//! The state of a job over files: a temporary one that is never written, or a copy that takes the place of the state at the end.
+
+use super::{Recovered, Store};
+use crate::daemon::state::databases;
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::seal::Keys;
+use crate::faults::crash_point;
+use crate::ledger::classes::Ledger;
+use rand::{TryRngCore, rngs::OsRng};
+use std::sync::Arc;
+
+impl Store {
+    /// Opens a state that lasts as long as the store: nothing of a batch is written to it. Without a `secret` one is drawn, which is
+    /// kept in memory alone.
+    ///
+    /// # Errors
+    /// When there is no temporary directory, and as for [`open`](Self::open).
+    pub fn open_temporary(secret: Option<&[u8]>, ledger: &mut Ledger) -> Result<(Self, Keys, Recovered), StateError> {
+        let failed = |source| StateError::Io { path: std::env::temp_dir(), source };
+        let mut drawn = [0; 32];
+        let secret = if let Some(secret) = secret {
+            secret
+        } else {
+            OsRng.try_fill_bytes(&mut drawn).map_err(|error| failed(std::io::Error::other(error.to_string())))?;
+            &drawn
+        };
+        let directory = tempfile::Builder::new().prefix("throng-state-").tempdir().map_err(failed)?;
+        let (mut store, keys, recovered) = Self::open(directory.path(), Some(secret), ledger)?;
+        store.temporary = Some(directory);
+        Ok((store, keys, recovered))
+    }
+
+    /// Whether what is written is the state from then on: not where it is temporary, or a copy.
+    #[must_use]
+    pub fn is_in_force(&self) -> bool {
+        self.temporary.is_none() && self.copied_from.is_none()
+    }
+
+    /// Goes on with a copy of the database: the state stays as it is until [`keep_copy`](Self::keep_copy). A copy that is not kept
+    /// is removed by the next start.
+    ///
+    /// # Errors
+    /// When the copy cannot be written.
+    pub fn work_on_copy(&mut self) -> Result<(), StateError> {
+        let name = databases::next_database(&self.database);
+        let copy = self.copy_to(&name)?;
+        drop(std::mem::replace(&mut self.keeper, Arc::new(copy)));
+        self.copied_from = Some(std::mem::replace(&mut self.database, name));
+        Ok(())
+    }
+
+    /// Puts the copy that was worked on in the place of the state. Everything must have been [flushed](Self::flush).
+    ///
+    /// # Errors
+    /// When it cannot be written; the state before is in force then.
+    pub fn keep_copy(&mut self) -> Result<(), StateError> {
+        let Some(before) = self.copied_from.take() else { return Ok(()) };
+        databases::onto_disk(&self.path, &self.database)?;
+        crash_point("job-unkept");
+        if let Err(error) = databases::name_database(&self.path, &self.database) {
+            self.copied_from = Some(before);
+            return Err(error);
+        }
+        crash_point("job-kept");
+        databases::clear_databases(&self.path, &self.database)
+    }
+}
