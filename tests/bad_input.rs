@@ -226,19 +226,20 @@ fn sources_and_sinks_that_are_not_there() {
     says(&[("SOURCE__PATH", "missing.ndjson")], 1, "cannot open missing.ndjson");
     says(&[("SOURCE__PATH", "folder")], 1, "folder has no file that ends in");
     says(&[("SINK__PATH", "no/such/folder/out.ndjson")], 1, "cannot open no/such/folder/");
-    says(&[("SINK__PATH", "folder")], 1, "cannot open folder for writing");
+    says(&[("SINK__PATH", "folder")], 2, "folder is not a regular file");
     says(&[("SINK__DEAD_LETTER_PATH", "no/such/folder/dead.ndjson")], 1, "no/such/folder/dead.ndjson");
     says(&[("SCHEMA__FILE", "missing.toml")], 2, "missing.toml");
     says(&[("STATE__SECRET_FILE", "missing")], 2, "state.secret_file");
     says(&[("STATE__PATH", "in.ndjson")], 1, "state directory in.ndjson");
 }
 
+/// Lines of a stream go to a new file: what is there would be mixed with them.
 #[test]
-fn a_sink_that_holds_something_already_is_not_overwritten() {
+fn a_file_that_holds_something_already_takes_no_stream() {
     let place = Place::new(SCHEMA, "");
-    place.write("in.ndjson", crowd());
     place.write("out.ndjson", "somebody's\n");
-    let outcome = place.run(&[]).expect(2);
+    let stream = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json")];
+    let outcome = place.run(&stream).expect(2);
     assert!(outcome.stderr.contains("holds something already"), "{}", outcome.stderr);
     assert_eq!(place.read("out.ndjson"), b"somebody's\n");
 }

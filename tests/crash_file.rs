@@ -1,4 +1,5 @@
-//! From file to file: killed at any step, the run continues where it stopped and ends with the same bytes.
+//! A job over files, killed at any step: its outputs are those of before or those of the whole run, and the next run gives the same
+//! bytes as one that was never disturbed.
 #![cfg(feature = "failpoints")]
 
 mod support;
@@ -14,6 +15,7 @@ use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch, soun
 const BATCH: usize = 40;
 /// The last batch is not full.
 const LINES: usize = 14 * BATCH + 17;
+const OUTPUTS: [&str; 4] = ["out.lineage", "out.letters", "out.trace.ndjson", "out.visit.ndjson"];
 
 struct Run {
     dir: tempfile::TempDir,
@@ -55,7 +57,22 @@ dead_letter_path = "@/out.letters"
         Self { dir }
     }
 
-    /// The same stream with wards as sensitive values.
+    /// The same with another word in the configuration.
+    fn with(self, from: &str, to: &str) -> Self {
+        let config = self.dir.path().join("only.toml");
+        let text = fs::read_to_string(&config).expect("the configuration");
+        assert!(text.contains(from), "{from}");
+        fs::write(&config, text.replace(from, to)).expect("the configuration");
+        self
+    }
+
+    /// The same without a state directory.
+    fn without_state(self) -> Self {
+        let path = format!("path = \"{}\"\nsecret_file", self.dir.path().join("only").display());
+        self.with(&path, "secret_file")
+    }
+
+    /// The same with wards as sensitive values.
     fn with_models(hold: usize) -> Self {
         let run = Self::new(hold);
         let (schema, config) = (run.dir.path().join("visits.toml"), run.dir.path().join("only.toml"));
@@ -68,32 +85,15 @@ dead_letter_path = "@/out.letters"
         run
     }
 
-    /// The same stream into one file of joined rows.
-    fn joined() -> Self {
-        let run = Self::new(0);
-        let config = run.dir.path().join("only.toml");
-        let text = fs::read_to_string(&config).expect("the configuration");
-        assert!(text.contains("[sink]\n"));
-        fs::write(&config, text.replace("[sink]\n", "[sink]\nrows = \"joined\"\n")).expect("the configuration");
-        run
+    /// The same, where what does not change waits for a delay that ends with the job.
+    fn waiting() -> Self {
+        let run = Self::new(0).with("max_lines_per_subject = 0", "max_lines_per_subject = 1");
+        run.with("max_delay = \"0s\"", "max_delay = \"1s\"")
     }
 
-    /// The same stream, where what does not change waits for a delay that no run sees the end of.
-    fn waiting(hold: usize) -> Self {
-        let run = Self::new(hold);
-        let config = run.dir.path().join("only.toml");
-        let text = fs::read_to_string(&config).expect("the configuration");
-        let (lines, delay) = ("max_lines_per_subject = 0", "max_delay = \"0s\"");
-        assert!(text.contains(lines) && text.contains(delay));
-        let text = text.replace(lines, "max_lines_per_subject = 1");
-        let text = text.replace(delay, "max_delay = \"26280h\"\nsupport_window = \"26280h\"");
-        fs::write(&config, text).expect("the configuration");
-        run
-    }
-
-    /// The same stream from a folder of files, most of them compressed, into files that are rotated.
-    fn in_many_files(hold: usize) -> Self {
-        let run = Self::new(hold);
+    /// The same from a folder of files, most of them compressed.
+    fn in_many_files() -> Self {
+        let run = Self::new(2);
         let at = |name: &str| run.dir.path().join(name);
         let text = fs::read_to_string(at("in.ndjson")).expect("the input");
         fs::remove_file(at("in.ndjson")).expect("the input");
@@ -108,10 +108,7 @@ dead_letter_path = "@/out.letters"
             };
             fs::write(at(&format!("in/{number:02}.ndjson.{name}")), content).expect("a file");
         }
-        let text = fs::read_to_string(at("only.toml")).expect("the configuration");
-        let text = text.replace("/in.ndjson\"", "/in\"") + "[sink.rotate]\nsize = \"2KiB\"\n";
-        fs::write(at("only.toml"), text).expect("the configuration");
-        run
+        run.with("/in.ndjson\"", "/in\"")
     }
 
     fn start(&self, crash: Option<&str>) -> Daemon {
@@ -120,17 +117,51 @@ dead_letter_path = "@/out.letters"
         Daemon::start(&self.dir.path().join("only.toml"), &["--lineage", &lineage], crash)
     }
 
-    /// The bytes of everything that was written, by name. The input's own place is named in dead letters.
-    fn finish(&self) -> BTreeMap<String, String> {
-        self.finish_after(LINES)
-    }
-
-    fn finish_after(&self, lines: usize) -> BTreeMap<String, String> {
-        let mut daemon = self.start(None);
-        assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
-        assert_eq!(conserved(&self.dir.path().join("only")), lines as u64);
+    /// Everything that was written, by name. The input's own place is named in dead letters.
+    fn outputs(&self) -> BTreeMap<String, String> {
         let place = self.dir.path().to_string_lossy().into_owned();
         outputs(self.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect()
+    }
+
+    fn finish(&self) -> BTreeMap<String, String> {
+        let mut daemon = self.start(None);
+        assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
+        assert!(daemon.said().contains(&format!("consumed {LINES} = ")), "{}", daemon.said());
+        let state = self.dir.path().join("only");
+        if state.exists() {
+            assert_eq!(conserved(&state), LINES as u64);
+        }
+        let left =
+            fs::read_dir(self.dir.path()).expect("a directory").map(|entry| entry.expect("an entry").file_name());
+        let left: Vec<_> = left.filter(|name| name.to_string_lossy().ends_with(".unfinished")).collect();
+        assert!(left.is_empty(), "{left:?}");
+        self.outputs()
+    }
+
+    /// Kills the job at every point of `points`, each time over outputs of before, and runs it again.
+    fn is_killed_at(
+        &self,
+        points: impl Iterator<Item = &'static str>,
+        undisturbed: &BTreeMap<String, String>,
+        seed: u64,
+    ) {
+        let mut dice = Dice::new(seed);
+        for point in points {
+            let crash = kill_at(point, &mut dice);
+            for name in OUTPUTS.iter().filter(|name| undisturbed.contains_key(**name)) {
+                fs::write(self.dir.path().join(name), "of before\n").expect("an output");
+            }
+            self.start(Some(&crash)).crashes(&crash);
+            let found = self.outputs();
+            let is_renamed = matches!(point, "file-renamed" | "job-unkept");
+            for (name, text) in undisturbed {
+                let is_new = found[name] == *text;
+                assert!(is_new || found[name] == "of before\n", "{crash}: {name} is neither old nor new");
+                assert!(is_renamed || !is_new, "{crash}: {name} was replaced before the end");
+                assert!(!point.starts_with("job-") || is_new, "{crash}: {name} was not replaced");
+            }
+        }
+        same(&self.finish(), undisturbed, "killed at every point");
     }
 }
 
@@ -161,22 +192,22 @@ fn same(found: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>, how
     }
 }
 
-fn killed_at_every_point(hold: usize) {
-    let undisturbed = Run::new(hold).finish();
-    let fragments: Vec<String> = undisturbed
-        .iter()
-        .filter(|(name, _)| name.ends_with(".ndjson"))
-        .flat_map(|(_, text)| text.lines().map(str::to_owned))
-        .collect();
-    let lines = sound(fragments.iter());
-    assert!(lines > LINES / 2, "{lines} fragments of {LINES} records say little");
-    let run = Run::new(hold);
-    let mut dice = Dice::new(hold as u64);
-    for point in crash_points::all_of_files() {
-        let crash = kill_at(point, &mut dice);
-        run.start(Some(&crash)).crashes(&crash);
+#[test]
+fn a_kill_at_any_point_leaves_whole_outputs_and_changes_no_byte() {
+    for hold in [0, 2] {
+        let undisturbed = Run::new(hold).finish();
+        let fragments: Vec<String> = undisturbed
+            .iter()
+            .filter(|(name, _)| name.ends_with(".ndjson"))
+            .flat_map(|(_, text)| text.lines().map(str::to_owned))
+            .collect();
+        let lines = sound(fragments.iter());
+        assert!(lines > LINES / 2, "{lines} fragments of {LINES} records say little");
+        Run::new(hold).is_killed_at(crash_points::all_of_files(), &undisturbed, hold as u64);
+        let stateless = Run::new(hold).without_state();
+        same(&stateless.finish(), &undisturbed, "without a state");
+        Run::new(hold).without_state().is_killed_at(crash_points::FILE.into_iter(), &undisturbed, 7);
     }
-    same(&run.finish(), &undisturbed, "killed at every point");
 }
 
 /// Wards that are shown by age; those beside `*` are not.
@@ -187,231 +218,93 @@ fn shown(outputs: &BTreeMap<String, String>) -> usize {
 
 #[test]
 fn a_kill_at_any_point_changes_no_byte_under_models() {
-    for hold in [0, 2] {
-        let undisturbed = Run::with_models(hold).finish();
-        let shown = shown(&undisturbed);
-        assert!(shown > LINES / 10 && shown < LINES, "{shown} wards of {LINES} records");
-        let run = Run::with_models(hold);
-        let mut dice = Dice::new(17 + hold as u64);
-        for point in crash_points::FILE.into_iter().chain([crash_points::SETTLED]) {
-            let crash = kill_at(point, &mut dice);
-            run.start(Some(&crash)).crashes(&crash);
-        }
-        same(&run.finish(), &undisturbed, "killed at every point, under models");
-    }
+    let undisturbed = Run::with_models(2).finish();
+    let shown = shown(&undisturbed);
+    assert!(shown > LINES / 10 && shown < LINES, "{shown} wards of {LINES} records");
+    Run::with_models(2).is_killed_at(crash_points::all_of_files(), &undisturbed, 17);
 }
 
-/// Everybody comes in most batches, and counts for others from the third one on: how long somebody has been here is counted
-/// batch by batch, and a start must count it as the batches came. Together with what else is remembered of people.
-#[test]
-fn a_restart_after_every_batch_changes_no_byte_of_who_has_been_here_for_long() {
-    const BATCHES: usize = 9;
-    let run = || {
-        let run = Run::with_models(0);
-        let config = run.dir.path().join("only.toml");
-        let text = fs::read_to_string(&config).expect("the configuration");
-        let (lines, delay) = ("max_lines_per_subject = 0", "max_delay = \"0s\"");
-        assert!(text.contains(lines) && text.contains(delay));
-        let text = text.replace(lines, "max_lines_per_subject = 1\nmin_tenure = 3\nmax_classes_per_subject = 6");
-        let text = text.replace(delay, "max_delay = \"26280h\"\nsupport_window = \"26280h\"");
-        fs::write(&config, text).expect("the configuration");
-        let mut dice = Dice::new(31);
-        let line = |n: usize, age: u64, ward: u64| {
-            let ward = ["north", "south", "east"][ward as usize];
-            format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":{age},\"ward\":\"{ward}\"}}\n", n % 4)
-        };
-        let lines = (0..BATCHES * BATCH).map(|n| line(n % 45, 30 + dice.roll(4), dice.roll(3)));
-        fs::write(run.dir.path().join("in.ndjson"), lines.collect::<String>()).expect("the input");
-        run
-    };
-    let undisturbed = run().finish_after(BATCHES * BATCH);
-    let lines = undisturbed["out.visit.ndjson"].lines().count();
-    assert!(lines > BATCHES * BATCH / 3, "{lines} lines leave once people have been here for long");
-    let killed = run();
-    for _ in 1..BATCHES {
-        // Each start repeats the batch before, and dies behind the next one.
-        killed.start(Some("applied=1*off->return")).crashes("applied");
-    }
-    same(&killed.finish_after(BATCHES * BATCH), &undisturbed, "a restart after every batch");
-}
-
-/// Lots never change within a person, so they wait. A delay or a window may end while the test runs, a minute of three
-/// years for each of 600 lines: once in two thousand runs of the test.
+/// Lots never change within a person, so they wait. No time passes for a job: however slow it is, they leave at its end.
 #[test]
 fn a_kill_at_any_point_changes_no_byte_while_lines_wait() {
-    let undisturbed = Run::waiting(0).finish();
+    let undisturbed = Run::waiting().finish();
     let traces = undisturbed["out.trace.ndjson"].lines().count();
     assert!(traces > LINES / 4, "{traces} lines have waited for the end");
-    let run = Run::waiting(0);
-    let mut dice = Dice::new(24);
-    for point in crash_points::all_of_files() {
-        let crash = kill_at(point, &mut dice);
-        run.start(Some(&crash)).crashes(&crash);
-    }
-    same(&run.finish(), &undisturbed, "killed at every point while lines wait");
+    let slow = Run::waiting();
+    let mut daemon = slow.start(Some("file-appended=sleep(150)"));
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
+    same(&slow.outputs(), &undisturbed, "a slow job");
+    Run::waiting().is_killed_at(crash_points::all_of_files(), &undisturbed, 24);
 }
 
-/// Killed at any point, compressed files are resumed within, and rotated ones cut back and continued: the bytes are those of a run
-/// from one plain file into one.
 #[test]
-fn a_kill_at_any_point_changes_no_byte_of_many_files() {
-    for hold in [0, 2] {
-        let one = Run::new(hold).finish();
-        let undisturbed = Run::in_many_files(hold).finish();
-        let together = |group: &str| -> (usize, String) {
-            let of = |name: &str| name.starts_with(&format!("out.{group}.0")) && name.ends_with(".ndjson");
-            let files: Vec<&str> =
-                undisturbed.iter().filter(|(name, _)| of(name)).map(|(_, text)| text.as_str()).collect();
-            assert!(files[..files.len() - 1].iter().all(|text| text.len() >= 2048), "each but the last is full");
-            (files.len(), files.concat())
-        };
-        for group in ["visit", "trace"] {
-            let (files, lines) = together(group);
-            assert!(files > 3, "{files} files of {group}");
-            assert!(lines == one[&format!("out.{group}.ndjson")], "{group}: many files hold what one holds");
-        }
-        assert_eq!(
-            undisturbed["out.letters"].replace("/in\"", "/in.ndjson\""),
-            one["out.letters"],
-            "dead letters are numbered over all files"
-        );
-        let run = Run::in_many_files(hold);
-        let mut dice = Dice::new(40 + hold as u64);
-        for point in crash_points::all_of_files() {
-            let crash = kill_at(point, &mut dice);
-            run.start(Some(&crash)).crashes(&crash);
-        }
-        same(&run.finish(), &undisturbed, "killed at every point, in many files");
+fn many_files_give_the_bytes_of_one() {
+    let one = Run::new(2).finish();
+    let undisturbed = Run::in_many_files().finish();
+    for group in ["out.visit.ndjson", "out.trace.ndjson"] {
+        assert!(undisturbed[group] == one[group], "{group}");
     }
+    let letters = undisturbed["out.letters"].replace("/in\"", "/in.ndjson\"");
+    assert_eq!(letters, one["out.letters"], "dead letters are numbered over all files");
+    Run::in_many_files().is_killed_at(crash_points::all_of_files(), &undisturbed, 40);
 }
 
 #[test]
 fn a_kill_at_any_point_changes_no_byte_of_joined_rows() {
-    let undisturbed = Run::joined().finish();
+    let joined = || Run::new(0).with("[sink]\n", "[sink]\nrows = \"joined\"\n");
+    let undisturbed = joined().finish();
     assert_eq!(undisturbed.keys().filter(|name| name.ends_with(".ndjson")).count(), 1);
     let lines = undisturbed["out.ndjson"].lines().count();
     assert!(lines > LINES, "{lines} rows of two groups");
-    let run = Run::joined();
-    let mut dice = Dice::new(41);
-    for point in crash_points::all_of_files() {
-        let crash = kill_at(point, &mut dice);
-        run.start(Some(&crash)).crashes(&crash);
-    }
-    same(&run.finish(), &undisturbed, "killed at every point, joined");
+    joined().is_killed_at(crash_points::all_of_files(), &undisturbed, 41);
 }
 
+/// A job whose input breaks, or that is told to end, replaces nothing.
 #[test]
-fn a_kill_at_any_point_changes_no_byte() {
-    killed_at_every_point(0);
+fn a_job_that_does_not_come_to_its_end_replaces_nothing() {
+    let run = Run::new(0);
+    let undisturbed = run.finish();
+    fs::create_dir(run.dir.path().join("in")).expect("a folder");
+    let packed = gzip(&input(LINES));
+    fs::write(run.dir.path().join("in/0.ndjson"), input(LINES)).expect("a file");
+    fs::write(run.dir.path().join("in/1.ndjson.gz"), &packed[..packed.len() - 20]).expect("a file");
+    let run = run.with("/in.ndjson\"", "/in\"");
+    let mut broken = run.start(None);
+    assert_eq!(broken.wait().code(), Some(1), "{}", broken.said());
+    assert!(broken.said().contains("cut short"), "{}", broken.said());
+    same(&run.outputs(), &undisturbed, "a broken input");
+    fs::remove_file(run.dir.path().join("in/1.ndjson.gz")).expect("a file");
+    let mut stopped = run.start(Some("file-appended=sleep(300)"));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    stopped.signal(rustix::process::Signal::TERM);
+    assert_eq!(stopped.wait().code(), Some(1), "{}", stopped.said());
+    assert!(stopped.said().contains("no output was replaced"), "{}", stopped.said());
+    same(&run.outputs(), &undisturbed, "a job that was told to end");
 }
 
+/// With a state, what one file has released is known to the next one; without, each file stands for itself.
 #[test]
-fn a_kill_at_any_point_changes_no_byte_while_records_are_held() {
-    killed_at_every_point(2);
-}
-
-/// The last batch settles what is held, and must do so again when it is repeated.
-#[test]
-fn a_kill_in_the_last_batch_changes_no_byte() {
-    for hold in [0, 2] {
-        let undisturbed = Run::new(hold).finish();
-        for point in ["rows-laid", "intent-flushed", "file-marked", "file-appended", "file-synced", "applied"] {
-            let run = Run::new(hold);
-            let crash = format!("{point}=14*off->return");
-            run.start(Some(&crash)).crashes(&crash);
-            same(&run.finish(), &undisturbed, &crash);
+fn the_release_log_goes_on_with_the_next_file() {
+    let visits = |run: Run| {
+        let run = run.with("max_lines_per_subject = 0", "max_lines_per_subject = 1");
+        let run = run.with("max_delay = \"0s\"", "max_delay = \"1s\"\nsupport_window = \"24h\"");
+        run.finish();
+        let first = run.outputs()["out.trace.ndjson"].lines().count();
+        if run.dir.path().join("only").exists() {
+            // Done once more, it would withhold what it has released.
+            let mut again = run.start(None);
+            assert_eq!(again.wait().code(), Some(2), "{}", again.said());
+            assert!(again.said().contains("has this input already"), "{}", again.said());
+            assert_eq!(run.outputs()["out.trace.ndjson"].lines().count(), first);
         }
-    }
-}
-
-/// The stream ends with a full batch, so that what is held is settled by itself. The file grows before the settling is repeated:
-/// what somebody may have read comes again, and the new records come behind it.
-#[test]
-fn a_settling_is_repeated_before_what_has_come_since() {
-    let full = 4 * BATCH;
-    for point in ["intent-flushed", "file-synced", "applied"] {
-        let undisturbed = Run::over(3, full).finish_after(full);
-        let run = Run::over(3, full);
-        let crash = format!("{point}=4*off->return");
-        run.start(Some(&crash)).crashes(&crash);
-        let place = run.dir.path().to_string_lossy().into_owned();
-        let seen: BTreeMap<String, String> =
-            outputs(run.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect();
-        if point != "intent-flushed" {
-            same(&seen, &undisturbed, "the settling had left");
-        }
-        fs::write(run.dir.path().join("in.ndjson"), input(full + BATCH + 5)).expect("the input");
-        let grown = run.finish_after(full + BATCH + 5);
-        for (name, text) in &undisturbed {
-            assert!(grown[name].starts_with(text.as_str()), "{crash}: {name} has changed");
-        }
-        assert!(grown["out.lineage"].len() > undisturbed["out.lineage"].len(), "the new records leave too");
-    }
-}
-
-/// A batch that was begun is read again from the same files, or not at all: what it has shown cannot be taken back.
-#[test]
-fn a_batch_that_was_begun_is_repeated_from_the_files_that_it_was_read_from() {
-    let lines = 10 * BATCH;
-    let run = Run::over(0, lines);
-    let at = |name: &str| run.dir.path().join(name);
-    let text = fs::read_to_string(at("in.ndjson")).expect("the input");
-    fs::remove_file(at("in.ndjson")).expect("the input");
-    fs::create_dir(at("in")).expect("a folder");
-    let files: Vec<String> =
-        text.split_inclusive('\n').collect::<Vec<_>>().chunks(BATCH / 2).map(<[_]>::concat).collect();
-    for (number, lines) in files.iter().enumerate() {
-        fs::write(at(&format!("in/{number:02}.ndjson")), lines).expect("a file");
-    }
-    let config = fs::read_to_string(at("only.toml")).expect("the configuration");
-    fs::write(at("only.toml"), config.replace("/in.ndjson\"", "/in\"")).expect("the configuration");
-    // The second batch has been written, and its intent is all that the state knows of it.
-    run.start(Some("file-synced=1*off->return")).crashes("file-synced");
-    let refused = |says: &str| {
-        let before = outputs(run.dir.path());
-        let mut daemon = run.start(None);
-        assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());
-        assert!(daemon.said().contains(says), "{says:?} in {}", daemon.said());
-        assert_eq!(outputs(run.dir.path()), before, "nothing is cut");
+        let next = run.dir.path().join("next.ndjson");
+        fs::write(next, input(LINES)).expect("the next file");
+        let run = run.with("/in.ndjson\"", "/next.ndjson\"");
+        run.finish();
+        (first, run.outputs()["out.trace.ndjson"].lines().count())
     };
-    for file in ["in/02.ndjson", "in/03.ndjson"] {
-        let content = fs::read(at(file)).expect("a file");
-        fs::remove_file(at(file)).expect("a file");
-        refused("is gone, and the batch that was read there");
-        fs::write(at(file), &content[..content.len() / 2]).expect("a file");
-        refused("is another one than before, and the batch");
-        fs::write(at(file), content).expect("a file");
-    }
-    fs::write(at("in/025.ndjson"), &files[0]).expect("a file");
-    refused("is new, and stands before files of the last batch");
-    fs::remove_file(at("in/025.ndjson")).expect("a file");
-    // What comes behind it may come, and what was read before it may go.
-    fs::remove_file(at("in/00.ndjson")).expect("a file");
-    let mut daemon = run.start(None);
-    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
-    assert_eq!(conserved(&at("only")), lines as u64);
-}
-
-/// An input that breaks behind batches that have left takes none of them back.
-#[test]
-fn a_broken_input_takes_no_batch_back() {
-    let run = Run::over(0, 2 * BATCH);
-    let at = |name: &str| run.dir.path().join(name);
-    let text = fs::read(at("in.ndjson")).expect("the input");
-    fs::remove_file(at("in.ndjson")).expect("the input");
-    fs::create_dir(at("in")).expect("a folder");
-    fs::write(at("in/0.ndjson"), &text).expect("a file");
-    let packed = gzip(&text);
-    fs::write(at("in/1.ndjson.gz"), &packed[..packed.len() - 20]).expect("a file");
-    let config = fs::read_to_string(at("only.toml")).expect("the configuration");
-    fs::write(at("only.toml"), config.replace("/in.ndjson\"", "/in\"")).expect("the configuration");
-    let mut daemon = run.start(None);
-    assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());
-    let committed = daemon.said().matches("batch committed").count();
-    assert!(committed >= 2, "{}", daemon.said());
-    let mut again = run.start(None);
-    assert_eq!(again.wait().code(), Some(1), "{}", again.said());
-    let said = again.said();
-    let recovered = said.split("sequence=").nth(1).and_then(|rest| rest.split([' ', '\n']).next()).expect("a sequence");
-    assert_eq!(recovered.trim_matches('"'), committed.to_string(), "{said}");
+    let (first, second) = visits(Run::new(0));
+    assert!(first > LINES / 4 && second == 0, "{first} lines of the first file, {second} of the second");
+    let (first, second) = visits(Run::new(0).without_state());
+    assert_eq!(first, second);
 }

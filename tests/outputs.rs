@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::process::Command;
 use support::binary::{Outcome, Place, Process};
-use support::kafka::Broker;
+use support::kafka::{Broker, Record};
 use support::schemas::schema;
 
 const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", sensitive "illness");
@@ -83,54 +83,9 @@ fn a_file_a_group_stands_where_the_path_says() {
                 assert!(fits(&line, &derived[group]), "{line} against {:#}", derived[group]);
             }
         }
-        // A restart finds its files again.
-        place.run(&[("SINK__PATH", path)]).expect(0);
     }
     let clash = place().run(&[("SINK__PATH", "{group}.ndjson"), ("SINK__DEAD_LETTER_PATH", "body.ndjson")]).expect(2);
     assert!(clash.stderr.contains("body.ndjson"), "{}", clash.stderr);
-}
-
-/// Files behind a series are somebody else's, and stay; those of the series are recounted as one, by any of their names.
-#[test]
-fn a_series_leaves_other_files_alone_and_is_recounted() {
-    let one = "[[group]]\nname = \"all\"\nattributes = [\"age\", \"city\", \"illness\"]\n";
-    let place = Place::new(SCHEMA, one);
-    place.write("in.ndjson", records());
-    let rotated = [("SINK__ROTATE__SIZE", "100B"), ("BATCH__MAX_RECORDS", "25")];
-    place.run(&rotated).expect(0);
-    assert!(!place.read("out.00000001.ndjson").is_empty(), "there are two files at least");
-    for theirs in ["out.00000099.ndjson", "out.77777777.ndjson"] {
-        place.write(theirs, "theirs");
-        let refused = place.run(&rotated).expect(2);
-        assert!(refused.stderr.contains(theirs), "{}", refused.stderr);
-        assert_eq!(place.read(theirs), b"theirs");
-        std::fs::remove_file(place.path(theirs)).expect("a file");
-    }
-    let own = [rotated[0], rotated[1], ("SOURCE__PATH", "out.*.ndjson"), ("STATE__PATH", "other")];
-    let clash = place.run(&own).expect(2);
-    assert!(clash.stderr.contains("the sink would overwrite the source"), "{}", clash.stderr);
-
-    let recount = |released: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
-        command.args(["verify-release", released, "-c", "throng.toml", "--json"]);
-        place.surround(&mut command, &rotated);
-        let outcome = Process::spawn(command, place.port).wait().expect(0);
-        let found: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
-        found["groups"][0]["lines"].as_u64().expect("a number")
-    };
-    let lines = recount("out.ndjson");
-    assert!(lines > 0);
-    assert_eq!(recount("out.*.ndjson"), lines);
-    std::fs::create_dir(place.path("released")).expect("a folder");
-    for (name, content) in place.files(".").into_iter().filter(|(name, _)| name.to_string_lossy().contains("out.0")) {
-        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        std::io::Write::write_all(&mut packed, &content).expect("it is compressed");
-        let name = format!("released/{}.gz", name.file_name().expect("a name").to_string_lossy());
-        place.write(&name, packed.finish().expect("it is compressed"));
-    }
-    assert_eq!(recount("released"), lines);
-    assert_eq!(recount("released/out.*.ndjson.gz"), lines);
-    assert!(recount("released/out.00000000.ndjson.gz") < lines);
 }
 
 #[test]
@@ -181,22 +136,31 @@ fn a_topic_a_group_takes_its_lines_and_no_others() {
     let Some(broker) = Broker::shared() else { return };
     let base = format!("outputs-{}", std::process::id());
     let named = |part: &str| format!("{base}.{part}");
-    for (part, partitions) in [("body", 2), ("place", 1), ("dead", 1)] {
+    for (part, partitions) in [("raw", 1), ("body", 2), ("place", 1), ("dead", 1)] {
         broker.create_topic(&named(part), partitions, false);
     }
     broker.create_topic(&named("commits"), 1, true);
     let place = place();
     let (servers, topic) = (broker.bootstrap(), named("{group}"));
     let (dead, commits) = (named("dead"), named("commits"));
+    let raw = named("raw");
     let sink = [
+        ("SOURCE__KIND", "kafka"),
+        ("SOURCE__BROKERS", servers.as_str()),
+        ("SOURCE__TOPICS", raw.as_str()),
+        ("SOURCE__GROUP", raw.as_str()),
         ("SINK__KIND", "kafka"),
         ("SINK__BROKERS", servers.as_str()),
         ("SINK__TOPIC", topic.as_str()),
         ("SINK__DEAD_LETTER_TOPIC", dead.as_str()),
         ("SINK__COMMITS_TOPIC", commits.as_str()),
     ];
-    let outcome = place.run(&sink).expect(0);
-    assert_eq!(outcome.account().consumed, 100);
+    let payload = |line: &str| Record { payload: Some(line.as_bytes().to_vec()), ..Record::default() };
+    broker.produce_records(&raw, &records().lines().map(payload).collect::<Vec<_>>());
+    let process = place.start(&sink);
+    process.until("all are consumed", |status| status["totals"]["consumed"] == 100);
+    process.terminate();
+    process.wait().expect(0);
     let derived = schemas(&place, &sink);
     for group in ["body", "place"] {
         let stored = broker.read_committed(&named(group));
@@ -213,10 +177,51 @@ fn a_topic_a_group_takes_its_lines_and_no_others() {
         broker.read_committed(&named("body")).iter().map(|record| record.partition).collect();
     assert_eq!(places.len(), 2, "each topic's places are counted by themselves");
     let taken = place.run(&[
+        ("SOURCE__KIND", "kafka"),
+        ("SOURCE__BROKERS", &servers),
+        ("SOURCE__TOPICS", &raw),
         ("SINK__KIND", "kafka"),
         ("SINK__BROKERS", &servers),
         ("SINK__TOPIC", "{group}"),
         ("SINK__DEAD_LETTER_TOPIC", "body"),
     ]);
     assert!(taken.expect(2).stderr.contains("this topic is named by sink.topic too"));
+}
+
+/// Lines of standard input leave while more of it is to come; nothing of a job does before its end.
+#[test]
+fn lines_of_a_stream_leave_as_they_are_released() {
+    let place = Place::new(SCHEMA, "");
+    let stream = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json"), ("BATCH__MAX_WAIT", "50ms")];
+    let mut process = place.start(&stream);
+    process.feed(records());
+    process.until("the first batches have left", |status| status["totals"]["consumed"] == 100);
+    let before = place.lines("out.ndjson").len();
+    assert!(before > 50, "{before} lines while the stream goes on");
+    process.feed(records().replace("\"p", "\"q"));
+    process.until("the next batches have left", |status| status["totals"]["consumed"] == 200);
+    assert!(place.lines("out.ndjson").len() > before);
+    process.wait().expect(0);
+    let outcome = place.command(&stream, &[]);
+    let mut printed = Process::spawn(outcome, place.port);
+    printed.end_input();
+    assert!(printed.wait().expect(2).stderr.contains("holds something already"));
+}
+
+/// A job asks for no port and keeps no state unless it is told to.
+#[test]
+fn a_job_keeps_to_itself() {
+    let place = place();
+    let text = String::from_utf8(place.read("throng.toml")).expect("text");
+    let listen = format!("listen = \"127.0.0.1:{}\"\n", place.port);
+    place.write("throng.toml", text.replace(&listen, "").replace("path = \"state\"\n", ""));
+    // The port that a daemon takes by default is in use.
+    let taken = std::net::TcpListener::bind("127.0.0.1:9464");
+    for _ in 0..2 {
+        place.run(&[]).expect(0);
+    }
+    assert!(!place.path("state").exists());
+    drop(taken);
+    let whole = place.run(&[("BATCH__MAX_RECORDS", "")]).expect(0);
+    assert_eq!(whole.account().consumed, 100);
 }

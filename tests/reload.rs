@@ -56,8 +56,7 @@ impl Pipe {
         assert!(Command::new("mkfifo").arg(at("in.fifo")).status().expect("mkfifo").success());
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         let ends = format!(
-            "[source]\nkind = \"file\"\nformat = \"json\"\npath = \"{}\"\n[sink]\nkind = \"file\"\npath = \"{}\"\n",
-            at("in.fifo"),
+            "[source]\nkind = \"file\"\nformat = \"json\"\npath = \"-\"\n[sink]\nkind = \"file\"\npath = \"{}\"\n",
             at("out.ndjson")
         );
         configure(dir.path(), "only", &ends, 2, BATCH, "20ms");
@@ -380,22 +379,15 @@ fn a_kill_around_the_swap_loses_and_repeats_nothing() {
 /// A batch that was tried and has not left is repeated under its own policy, or not at all.
 #[test]
 fn a_batch_that_was_tried_is_not_repeated_under_another_policy() {
-    let dir = scratch();
-    let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
-    let mut dice = Dice::new(9);
+    let Some(broker) = Broker::shared() else { return };
+    let stage = Stage::new(broker, 1).with_static_membership();
     let total = 6 * BATCH;
-    let lines: Vec<Vec<u8>> = (0..total).map(|n| payload(n, &mut dice).unwrap_or_else(|| b"null".to_vec())).collect();
-    fs::write(at("in.ndjson"), lines.join(&b'\n')).expect("the input");
-    let ends = format!(
-        "[source]\nkind = \"file\"\npath = \"{}\"\n[sink]\nkind = \"file\"\npath = \"{}\"\n",
-        at("in.ndjson"),
-        at("out.ndjson")
-    );
-    let file = configure(dir.path(), "only", &ends, 0, BATCH, "1h");
-    Daemon::start(&file, &[], Some("intent-flushed=2*off->return")).crashes("intent-flushed");
+    let file = stage.configure("only", 0, BATCH, "1h");
+    broker.produce_records(&stage.raw, &records(9, 0, total, 1));
+    stage.start("only", Some("intent-flushed=2*off->return")).crashes("intent-flushed");
     let text = fs::read_to_string(&file).expect("the configuration");
     fs::write(&file, text.replace("k = 3\n", "k = 4\n")).expect("the configuration");
-    let mut other = Daemon::start(&file, &[], None);
+    let mut other = stage.start("only", None);
     assert_eq!(other.wait().code(), Some(2), "{}", other.said());
     let said = other.said();
     assert!(
@@ -404,9 +396,10 @@ fn a_batch_that_was_tried_is_not_repeated_under_another_policy() {
     );
     // What is no policy may change.
     fs::write(&file, text.replace("listen = ", "log_format = \"json\"\nlisten = ")).expect("the configuration");
-    let mut same = Daemon::start(&file, &[], None);
-    assert_eq!(same.wait().code(), Some(0), "{}", same.said());
-    assert_eq!(conserved(&dir.path().join("only")), total as u64);
+    let mut same = stage.start("only", None);
+    stage.wait_consumed(total, &mut [&mut same]);
+    same.stop();
+    assert_eq!(conserved(&stage.state("only")), total as u64);
 }
 
 const START_MS: i64 = 1_700_000_000_000;

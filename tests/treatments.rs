@@ -162,18 +162,17 @@ fn the_mark_outlives_the_rule() {
     assert!(String::from_utf8(place.read("out.ndjson.untruthful")).expect("text").contains("numbers replaced"));
 }
 
-/// The same state under another treatment: what leaves from then on is treated so, and what had left supports it.
+/// The same state under another treatment: what leaves from then on is treated so.
 #[test]
 fn a_state_goes_on_under_another_treatment() {
     let place = treated("");
     place.run(&[]).expect(0);
-    let before = place.lines("out.age.ndjson").len();
     let more: String = records().replace(":\"p", ":\"q");
     place.write("in.ndjson", [records(), more].concat());
     let text = String::from_utf8(place.read("throng.toml")).expect("text");
     place.write("throng.toml", text + "[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"suppress_cell\"\n");
     place.run(&[]).expect(0);
-    let after: Vec<String> = place.lines("out.age.ndjson").split_off(before);
+    let after = place.lines("out.age.ndjson");
     assert!(after.len() > 150, "{}", after.len());
     assert!(!after.iter().any(|line| line.contains('-')), "no interval: {after:?}");
 }

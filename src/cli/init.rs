@@ -252,8 +252,11 @@ fn configuration(
     if args.topic.is_some() {
         out += &format!("prime = {} # records in the format of the topic, never released\n", path(&answers.input));
     }
-    let state = answers.directory.join(format!("{}.state", answers.name));
-    out += &format!("\n[state]\npath = {}\nsecret_file = {}\n", path(&state), path(secret));
+    out += "\n[state]\n";
+    if args.topic.is_some() {
+        out += &format!("path = {}\n", path(&answers.directory.join(format!("{}.state", answers.name))));
+    }
+    out += &format!("secret_file = {}\n", path(secret));
     out
 }
 

@@ -38,7 +38,7 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
     (limits, unknown)
 }
 
-/// The lines in which fragments leave. Segments of Parquet are made of JSON lines.
+/// The lines in which fragments leave. Rows of Parquet are made of JSON lines.
 #[must_use]
 pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
     match config.sink.format() {

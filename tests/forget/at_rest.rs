@@ -66,7 +66,7 @@ fn threat_32_no_byte_of_an_erased_person_stays_in_the_directory() {
     canaries.absent_from("standard output", &out.stdout);
     canaries.absent_from("standard error", &out.stderr);
     assert!(out.stderr.contains("people were erased from the state people=1"), "the audit line: {}", out.stderr);
-    assert_eq!(databases(&state), ["db.1"]);
+    assert_eq!(databases(&state), ["db.2"]);
     assert_eq!(on_disk(&hers), 0, "nothing that was sealed of her is on the disk");
     assert_eq!(Opened::read(&state, SECRET).with(&names), Vec::<String>::new());
     for (path, content) in place.files("state") {
@@ -126,12 +126,12 @@ fn what_cannot_be_done_is_refused_with_a_remedy_and_changes_nothing() {
     refused(&[], &[], 2, "nobody is named");
     refused(&["--from", "no-such-file"], &[], 2, "name a readable file");
     refused(&[&person], &[("STATE__SECRET_FILE", "throng.toml")], 2, "the secret does not belong");
-    refused(&[&person], &[("SOURCE__PATH", "another.ndjson")], 2, "belongs to another stream");
+    refused(&[&person], &[("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json")], 2, "belongs to another stream");
     place.write("many", "x\n".repeat(10_001));
     refused(&["--from", "many"], &[], 2, "at most 10000");
     let dry = receipt(&forget(&place, &[], &["--dry-run", "--json", "p7"], ""));
     assert_eq!((&dry["removed"]["window_rows"], &dry["dry_run"]), (&1.into(), &true.into()));
-    assert_eq!(databases(&place.path("state")), ["db"]);
+    assert_eq!(databases(&place.path("state")), ["db.1"]);
 }
 
 /// A profile goes with its person, and comes again only with its source.

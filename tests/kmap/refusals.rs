@@ -97,28 +97,6 @@ fn a_start_with_another_population_says_so() {
     assert!(other.contains("others than before") && !other.contains("Dee"), "{other}");
 }
 
-/// What a reader of uncommitted data may have seen of a batch is what leaves, or nothing does.
-#[test]
-#[cfg(feature = "failpoints")]
-fn a_batch_that_has_not_left_waits_for_its_population() {
-    let place = place(&model("k = 3\npopulation = \"people.csv\"\n"));
-    place.write("people.csv", GOOD);
-    let record = |person| format!("{{\"person\":\"{person}\",\"age\":31,\"city\":\"Zug\"}}\n");
-    place.write("in.ndjson", ["a", "b", "c"].map(record).concat());
-    let mut dies = place.command(&[], &[]);
-    dies.env("FAILPOINTS", "intent-flushed=return");
-    let died = dies.output().expect("runs");
-    assert!(!died.status.success() && place.lines("out.ndjson").is_empty());
-    place.write("people.csv", GOOD.replace("32", "31"));
-    let other = place.run(&[]).expect(2).stderr;
-    assert!(other.contains("batch 1 was tried") && other.contains("--accept-rewind"), "{other}");
-    let still = place.run(&[]).expect(2).stderr;
-    assert!(still.contains("batch 1 was tried"), "a refusal changes nothing: {still}");
-    place.write("people.csv", GOOD);
-    assert_eq!(place.run(&[]).expect(0).account().released, 3);
-    assert!(place.lines("out.ndjson").iter().all(|line| line.contains("30-34")), "as it was tried");
-}
-
 #[test]
 fn a_data_set_at_once_is_its_own_population() {
     let place = place(&model("k = 3\npopulation = \"people.csv\"\n"));

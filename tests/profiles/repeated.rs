@@ -123,37 +123,3 @@ fn kills_among_updates_lose_and_double_nothing() {
         assert!(known.len() == 1 && known.keys().all(|l| kinds.contains(l)), "batch {at}: {known:?}");
     }
 }
-
-/// The batch that was begun is repeated with what was known; those behind it wait for a file that does not come, and do not leave when
-/// the daemon is told to end.
-#[test]
-fn a_stop_before_the_profiles_are_there_lets_only_the_repeated_batch_leave() {
-    let place = Place::new(SCHEMA, "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n");
-    let profiles = |age: usize| (0..BATCH).fold(String::new(), |text, p| text + &format!("p{p},{age},f\n"));
-    place.write("profiles.csv", format!("person,age,sex\n{}", profiles(34)));
-    let visit = |p| format!("{{\"person\":\"p{}\",\"ward\":\"east\"}}\n", p % BATCH);
-    place.write("in.ndjson", (0..4 * BATCH).map(visit).collect::<String>());
-    let settings = [("BATCH__MAX_RECORDS", "12")];
-    let mut command = place.command(&settings, &[]);
-    command.env("FAILPOINTS", "intent-flushed=1*off->return");
-    let outcome = Process::spawn(command, place.port).wait();
-    assert!(outcome.code.is_none() && place.lines("out.ndjson").len() == BATCH, "{}", outcome.stderr);
-
-    std::fs::remove_file(place.path("profiles.csv")).expect("a file");
-    let pipe = std::process::Command::new("mkfifo").arg(place.path("profiles.csv")).status();
-    assert!(pipe.expect("mkfifo").success());
-    let process = place.start(&settings);
-    process.until("the batch is repeated", |s| s["totals"]["consumed"] == 2 * BATCH);
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    process.terminate();
-    let stopped = process.wait().expect(0);
-    assert_eq!(place.lines("out.ndjson").len(), 2 * BATCH, "{}", stopped.stderr);
-
-    std::fs::remove_file(place.path("profiles.csv")).expect("a pipe");
-    place.write("profiles.csv", format!("person,age,sex\n{}", profiles(61)));
-    place.run(&settings).expect(0);
-    let released = place.lines("out.ndjson");
-    assert_eq!(released.len(), 4 * BATCH);
-    assert_eq!(classes(&released[..2 * BATCH])[&line("34", "\"f\"")], 2 * BATCH);
-    assert_eq!(classes(&released[2 * BATCH..])[&line("61", "\"f\"")], 2 * BATCH);
-}

@@ -17,19 +17,11 @@ pub const TOPIC: [&str; 11] = [
     "applied",
 ];
 
-/// From file to file.
-pub const FILE: [&str; 10] = [
-    "rows-laid",
-    "state-unwritten",
-    "state-unflushed",
-    "intent-flushed",
-    "file-unmarked",
-    "file-marked",
-    "file-appended",
-    "file-synced",
-    "delivered",
-    "applied",
-];
+/// Of a job over files, with a state or without.
+pub const FILE: [&str; 5] = ["file-appended", "delivered", "applied", "file-synced", "file-renamed"];
+
+/// Of a job with a state: these too.
+const OF_ITS_STATE: [&str; 5] = ["rows-laid", "state-unwritten", "state-unflushed", "intent-flushed", "job-unkept"];
 
 /// At a first start.
 const UNMARKED: &str = "state-unmarked";
@@ -43,15 +35,16 @@ pub fn all_of_topics() -> impl Iterator<Item = &'static str> {
     [UNMARKED].into_iter().chain(TOPIC).chain([SETTLED, EPOCH_TAKEN])
 }
 
-/// All from file to file.
+/// All of a job with a state, but the one at which everything is done.
 pub fn all_of_files() -> impl Iterator<Item = &'static str> {
-    [UNMARKED].into_iter().chain(FILE).chain([SETTLED])
+    [UNMARKED].into_iter().chain(FILE).chain(OF_ITS_STATE).chain([SETTLED])
 }
 
 /// A kill at `point`, after some passages; at the first one where a process passes it once, if at all.
 pub fn kill_at(point: &str, dice: &mut Dice) -> String {
     let of_a_batch = matches!(point, "state-unwritten" | "state-unflushed");
-    let once = point == SETTLED || point.starts_with("state-") && !of_a_batch;
+    let at_the_end = point.starts_with("job-") || point == "file-synced";
+    let once = at_the_end || point == SETTLED || point.starts_with("state-") && !of_a_batch;
     let passages = if once { 0 } else { dice.roll(3) };
     format!("{point}={passages}*off->return")
 }

@@ -263,6 +263,18 @@ attributes = ["age", "ward"]
     file
 }
 
+/// Standard input of a daemon: the pipe beside its configuration, where there is one. Nobody waits for its writer.
+fn input(config: &Path) -> Stdio {
+    let pipe = config.with_file_name("in.fifo");
+    if !pipe.exists() {
+        return Stdio::null();
+    }
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).expect("a flag");
+    let mut options = fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), flags);
+    options.open(pipe).expect("the pipe").into()
+}
+
 /// A running `throng run`; killed when it is dropped.
 pub struct Daemon {
     child: Child,
@@ -280,7 +292,7 @@ impl Daemon {
         let log = config.with_extension(unique("log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
         command.arg("run").arg("-c").arg(config).args(arguments);
-        command.env_remove("FAILPOINTS").stdin(Stdio::null()).stdout(Stdio::null());
+        command.env_remove("FAILPOINTS").stdin(input(config)).stdout(Stdio::null());
         command.stderr(fs::File::create(&log).expect("a log file"));
         if let Some(crash) = crash {
             command.env("FAILPOINTS", crash);

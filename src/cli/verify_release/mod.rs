@@ -31,7 +31,7 @@ const SHOWN: usize = 20;
     after_help = "With --lineage (the file of `throng run --lineage`) people are counted instead of lines, batches are told apart, and\nso are checked too: crowds inside batches, lines of one person, the order of lines, pairs that counting forces.\nWith --certificates (`certificates.path` of the run) the signed chain of its batches is checked, and whether these lines are\nthe ones that it certifies: docs/certificates.md.\n\nExit codes: 0 nothing is broken · 1 a file cannot be read · 2 bad usage or configuration · 4 a promise is broken"
 )]
 pub struct VerifyReleaseArgs {
-    /// What left: the `sink.path` of the run, or of one group a file, a directory or a pattern of its rotated files. Of several groups the
+    /// What left: the `sink.path` of the run, or of one group a file, a directory or a pattern of its files. Of several groups the
     /// files beside it with the name of the group before the extension
     #[arg(value_name = "RELEASED", required_unless_present = "certificates")]
     released: Option<PathBuf>,

@@ -231,6 +231,7 @@ pub fn assemble(
     };
     store.expect_instance(config.state.follows())?;
     if config.is_job() && config.has_state() {
+        store.expect_last_job(recovered.progress.sequence)?;
         store.work_on_copy()?;
     }
     ledger.key_said(&DigestKey(keys.repetition));

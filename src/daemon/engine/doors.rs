@@ -76,7 +76,7 @@ impl Engine {
     /// # Errors
     /// When the state fails; the one before is in force then.
     pub fn keep_copy(&mut self) -> Result<(), StateError> {
-        self.durable.store.keep_copy()
+        self.durable.store.keep_copy(self.durable.progress.sequence)
     }
 
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).

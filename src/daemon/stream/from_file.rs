@@ -54,7 +54,8 @@ pub fn run_file(
     // A batch that was about to leave when a process ended may have: its lines count as released.
     let Assembled { mut engine, .. } = assemble(checked, telemetry, options.accept_rewind, &mut |_, _| Ok(true))?;
     engine.heed(stop);
-    if let Some(input) = input.filter(|_| config.has_state())
+    let has_release_log = schema.subject.is_some() && !config.privacy.longest_delay().is_zero();
+    if let Some(input) = input.filter(|_| has_release_log && config.has_state())
         && !engine.begin_job(&input)?
     {
         return Err(RunError::SameInput { path: config.source.path.clone(), state: config.state.path.clone() });

@@ -25,7 +25,7 @@ const AT_A_TIME: usize = 10_000;
 pub(super) struct Group {
     /// Its name.
     pub name: String,
-    /// Its file, or the first of its segments.
+    /// Its file, or the first of several.
     pub file: PathBuf,
     /// Its attributes, in the order of the schema, and their names.
     pub attributes: Vec<usize>,

@@ -72,17 +72,7 @@ impl ParquetRows {
             .with_batch_size(ROWS_AT_A_TIME)
             .build()
             .map_err(|error| damaged(0, &error))?;
-        Ok(Self {
-            reader,
-            codec,
-            rows: None,
-            next_row: 0,
-            rows_at_hand: 0,
-            left: found,
-            groups,
-            types,
-            length,
-        })
+        Ok(Self { reader, codec, rows: None, next_row: 0, rows_at_hand: 0, left: found, groups, types, length })
     }
 
     /// Every row, with the columns that the file's own schema names; a member of a struct is a column.

@@ -167,7 +167,7 @@ type = "string"
     std::fs::write(folder.join("visits.toml"), schema).expect("the schema");
     std::fs::write(folder.join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
     let config = format!(
-        "[source]\nkind = \"file\"\npath = \"{place}/visits.ndjson\"\nformat = \"json\"\n[sink]\nkind = \"none\"\n\
+        "[source]\nkind = \"file\"\npath = \"-\"\nformat = \"json\"\n[sink]\nkind = \"none\"\n\
          [schema]\nfile = \"{place}/visits.toml\"\n[batch]\nmax_records = 40\n[privacy]\nk = 2\n\
          max_lines_per_subject = 0\nmax_delay = \"0s\"\nmax_hold_batches = 0\n[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = 0\n\
          interval = \"1s\"\n[state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n\
@@ -185,7 +185,7 @@ struct Nowhere;
 
 impl Sink for Nowhere {
     fn deliver(&mut self, _: &Verified, _: &Envelope<'_>) -> Result<(), DeliveryError> {
-        Ok(vec![])
+        Ok(())
     }
 
     fn bytes_out(&self) -> u64 {

@@ -2,12 +2,15 @@
 
 use super::{Recovered, Store};
 use crate::daemon::state::databases;
-use crate::daemon::state::directory::StateError;
+use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::seal::Keys;
 use crate::faults::crash_point;
 use crate::ledger::classes::Ledger;
 use rand::{TryRngCore, rngs::OsRng};
 use std::sync::Arc;
+
+/// The file of the directory that says with which batch the last job ended.
+const ENDS_WITH: &str = "ends-with";
 
 impl Store {
     /// Opens a state that lasts as long as the store: nothing of a batch is written to it. Without a `secret` one is drawn, which is
@@ -49,11 +52,12 @@ impl Store {
         Ok(())
     }
 
-    /// Puts the copy that was worked on in the place of the state. Everything must have been [flushed](Self::flush).
+    /// Puts the copy that was worked on, which ends with batch `sequence`, in the place of the state. Everything must have been
+    /// [flushed](Self::flush).
     ///
     /// # Errors
     /// When it cannot be written; the state before is in force then.
-    pub fn keep_copy(&mut self) -> Result<(), StateError> {
+    pub fn keep_copy(&mut self, sequence: u64) -> Result<(), StateError> {
         let Some(before) = self.copied_from.take() else { return Ok(()) };
         databases::onto_disk(&self.path, &self.database)?;
         crash_point("job-unkept");
@@ -61,7 +65,24 @@ impl Store {
             self.copied_from = Some(before);
             return Err(error);
         }
-        crash_point("job-kept");
+        directory::put(&self.path, ENDS_WITH, sequence.to_string().as_bytes())?;
         databases::clear_databases(&self.path, &self.database)
+    }
+
+    /// Refuses a state that ends before the last job did: a database that has lost its end is an older copy of itself.
+    ///
+    /// # Errors
+    /// [`StateError::Damaged`].
+    pub fn expect_last_job(&self, sequence: u64) -> Result<(), StateError> {
+        let path = self.path.join(ENDS_WITH);
+        match std::fs::read_to_string(&path) {
+            Ok(text) if text.trim().parse::<u64>().is_ok_and(|last| last <= sequence) => Ok(()),
+            Ok(last) => {
+                Err(self
+                    .damaged(&format!("it ends with batch {sequence}, and the last job with batch {}", last.trim())))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(StateError::Io { path, source }),
+        }
     }
 }
