@@ -10,10 +10,8 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use support::binary::{Account, Outcome, Place, Process};
-use support::daemon::Dice;
 use support::invariants::{GroupNames, Line, Promise, check_once, records_released};
 
 const K: usize = 3;

@@ -2,9 +2,8 @@
 
 use crate::at_rest::{SCHEMA, SECRET, line, spelled};
 use crate::opened::{Opened, databases};
-use crate::running::{LIVE, crowds};
 use crate::support::binary::Place;
-use crate::{TOKEN, forget, receipt, start, with_token};
+use crate::{forget, receipt};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 

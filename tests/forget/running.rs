@@ -5,7 +5,6 @@ use crate::opened::{Opened, databases};
 use crate::support::binary::{Place, series};
 use crate::support::canaries::Canaries;
 use crate::{forget, receipt, start, with_token};
-use std::collections::BTreeMap;
 
 /// Records come by a pipe, and wait for a crowd.
 pub const LIVE: [(&str, &str); 6] = [
@@ -16,18 +15,6 @@ pub const LIVE: [(&str, &str); 6] = [
     ("PRIVACY__MAX_HOLD_BATCHES", "200"),
     ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
 ];
-
-/// Every class of what has left is of k people: each record is a person of its own, so that lines are people.
-pub fn crowds(place: &Place) -> usize {
-    let mut classes: BTreeMap<String, usize> = BTreeMap::new();
-    for line in place.lines("out.ndjson") {
-        *classes.entry(line).or_default() += 1;
-    }
-    for (class, people) in &classes {
-        assert!(*people >= 3, "{people} of {class}");
-    }
-    classes.values().sum()
-}
 
 #[test]
 fn a_running_daemon_forgets_between_two_batches() {
