@@ -10,7 +10,7 @@
 //! | 8 | [`dataset`] | one data set at once: `throng anonymize` |
 //! | 7 | [`start`] | from a configuration to checked parts, for every command |
 //! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
-//! | 5 | [`release`], [`certificates`] | the verification of what is about to leave; signed statements of what has left |
+//! | 5 | [`release`] | the verification of what is about to leave |
 //! | 4 | [`anonymity`] | lattices, ladders, treatment, plans |
 //! | 3 | [`ledger`], [`risk`] | what has left; what singles people out: identifiers, quasi-identifiers, exposure |
 //! | 2 | [`codec`], [`counting`] | from bytes to cells and from cells to lines; group counting, on a CPU or a GPU |
@@ -18,7 +18,6 @@
 //! | 0 | [`config`], [`telemetry`], [`faults`] | typed configuration; events that are log and metric at once; crash points of the tests |
 
 pub mod anonymity;
-pub mod certificates;
 pub mod cli;
 pub mod codec;
 pub mod config;

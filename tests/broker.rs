@@ -139,7 +139,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     let outputs = Outputs {
         sinks: Vec::new(),
         dead_letters: None,
-        certificates: None,
+        audit: None,
         ledger: None,
         state: None,
         residue: None,
@@ -172,7 +172,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             residue: &[],
             residue_partition: 0,
             words: &BTreeMap::new(),
-            certificate: None,
+            audit: None,
             state: &[],
         };
         sink.deliver(&Verified::nothing(1), &envelope)

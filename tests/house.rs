@@ -8,7 +8,7 @@ use std::path::Path;
 mod sources;
 
 /// An import goes strictly downward. The ground floor may use itself.
-const FLOORS: [(&str, u8); 18] = [
+const FLOORS: [(&str, u8); 17] = [
     ("faults", 0),
     ("config", 0),
     ("telemetry", 0),
@@ -19,7 +19,6 @@ const FLOORS: [(&str, u8); 18] = [
     ("ledger", 3),
     ("anonymity", 4),
     ("release", 5),
-    ("certificates", 5),
     ("io", 6),
     ("generate", 6),
     ("start", 7),

@@ -97,7 +97,6 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         references: Vec::new(),
         met: None,
         profiles: 0,
-        certificate: None,
     }
 }
 

@@ -113,8 +113,8 @@ impl Measured {
 /// # Errors
 /// See [`Failure`].
 pub fn named_config(path: &Path, named: &[(&str, &Path)]) -> Result<Config, Failure> {
-    // Who reads what was released signs nothing, and has no key.
-    let mut given = vec![("THRONG__CERTIFICATES__KEY_FILE".to_owned(), String::new())];
+    // Audit records are written where a batch is released, not where its lines are read.
+    let mut given = vec![("THRONG__SINK__AUDIT_TOPIC".to_owned(), String::new())];
     for (section, file) in named {
         let packed = *section == "SINK" && is_named_compressed(file);
         let file = if packed { &file.with_extension("") } else { *file };

@@ -3,7 +3,7 @@
 use super::outcome::Failure;
 use super::temporary::TemporaryDirectory;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Certificates, Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
+use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
@@ -85,8 +85,6 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     config.sink =
         Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), dead_letter_path, rows, ..Sink::default() };
     config.state.path = PathBuf::new();
-    // What is tried is nobody's release: nothing is signed.
-    config.certificates = Certificates::default();
     // No page is served.
     config.telemetry.listen.clear();
     config

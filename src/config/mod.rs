@@ -9,8 +9,6 @@ mod access;
 mod anonymize;
 mod batch;
 mod ceiling;
-mod certificates;
-mod certified;
 mod complaint;
 mod credentials;
 mod environment;
@@ -46,7 +44,6 @@ pub use access::AccessError;
 pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, Transformation};
 pub use batch::Batch;
 pub use ceiling::Ceiling;
-pub use certificates::Certificates;
 pub use erasure::Erasure;
 pub use join::Join;
 pub use load::{load, parse};
@@ -115,8 +112,6 @@ pub struct Config {
     pub sink: Sink,
     /// What a released line looks like.
     pub output: Output,
-    /// Signed statements of what has left.
-    pub certificates: Certificates,
     /// People who are to be erased, named in a topic.
     pub erasure: Erasure,
     /// What the daemon keeps on disk.

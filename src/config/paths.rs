@@ -152,8 +152,8 @@ fn used(config: &Config) -> Vec<Used> {
     if let Some(path) = &sink.dead_letter_path {
         file("sink.dead_letter_path", path);
     }
-    if let Some(path) = config.certificates.path.as_deref().filter(|_| config.certificates.is_on()) {
-        file("certificates.path", path);
+    if let Some(path) = &sink.audit_file {
+        file("sink.audit_file", path);
     }
     used
 }
@@ -187,7 +187,6 @@ impl Config {
         let named = [
             ("state.secret_file", self.state.secret_file.as_ref()),
             ("plan.prime", self.plan.prime.as_ref()),
-            ("certificates.key_file", self.certificates.key_file.as_ref()),
             ("telemetry.token_file", self.telemetry.token_file.as_ref()),
             ("telemetry.tls.cert_file", pages.cert_file.as_ref()),
             ("telemetry.tls.key_file", pages.key_file.as_ref()),

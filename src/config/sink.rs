@@ -54,6 +54,10 @@ pub struct Sink {
     /// The Kafka topic of dead letters: coordinates and reason of a record that could not be read, never its payload.
     #[schemars(example = &"throng.dead-letters")]
     pub dead_letter_topic: String,
+    /// The Kafka topic of audit records, where the sink is a topic: one plain JSON record for each committed batch, in the batch's own
+    /// transaction, with the policy's digest, the counts and the verifier's result (`docs/operation.md`). Without it none are written.
+    #[schemars(example = &"throng.audit")]
+    pub audit_topic: String,
     /// The compacted Kafka topic of commit markers.
     #[schemars(example = &"throng.commits")]
     pub commits_topic: String,
@@ -99,6 +103,9 @@ pub struct Sink {
     /// The separator of CSV fields, one ASCII character.
     #[schemars(example = &";", extend("pattern" = super::source::SEPARATOR))]
     pub separator: char,
+    /// The file of audit records (NDJSON) of a file sink. Without it none are written.
+    #[schemars(example = &"out/audit.ndjson")]
+    pub audit_file: Option<PathBuf>,
     /// The file of dead letters (NDJSON) of a file sink. Without it they are counted only.
     #[schemars(example = &"out/dead-letters.ndjson")]
     pub dead_letter_path: Option<PathBuf>,
@@ -116,6 +123,7 @@ impl Default for Sink {
             brokers: None,
             topic: String::new(),
             dead_letter_topic: "throng.dead-letters".into(),
+            audit_topic: String::new(),
             commits_topic: "throng.commits".into(),
             ledger_topic: String::new(),
             ledger_skew: Duration::from_mins(1),
@@ -126,6 +134,7 @@ impl Default for Sink {
             framed: None,
             rows: Rows::Fragments,
             separator: ',',
+            audit_file: None,
             dead_letter_path: None,
             librdkafka: Properties::default(),
             security: None,
@@ -141,6 +150,22 @@ impl Sink {
             SinkKind::File => Format::of_path(&self.path),
             SinkKind::Kafka | SinkKind::None => Format::Json,
         })
+    }
+
+    /// The topic of audit records; none where none are configured.
+    #[must_use]
+    pub fn audit(&self) -> Option<&str> {
+        Some(self.audit_topic.as_str()).filter(|topic| !topic.is_empty())
+    }
+
+    /// Whether audit records are written.
+    #[must_use]
+    pub fn is_audited(&self) -> bool {
+        match self.kind {
+            SinkKind::Kafka => self.audit().is_some(),
+            SinkKind::File => self.audit_file.is_some(),
+            SinkKind::None => false,
+        }
     }
 
     /// The topic in which instances tell each other what they have released; none where each counts its own alone.

@@ -18,7 +18,6 @@ use residue::residue;
 use security::security;
 use state::state;
 
-use super::certified::certificates;
 use super::complaint::{Complaint, Complaints};
 use super::erasure::erasure;
 use super::joins::joins;
@@ -43,7 +42,6 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     registry(config, &mut found);
     joins(config, &mut found);
     sink(config, &mut found);
-    certificates(config, &mut found);
     erasure(config, &mut found);
     ledger(config, &mut found);
     state(config, &mut found);
@@ -240,9 +238,15 @@ fn sink(config: &Config, found: &mut Complaints) {
             let dead = sink.dead_letter_path.as_deref();
             let named = dead.is_none_or(|path| !empty(path));
             found.unless(named, "sink.dead_letter_path", "no file is named", "name a file, or remove the key");
+            let named = sink.audit_file.as_deref().is_none_or(|path| !empty(path) && !is_dash(path));
+            found.unless(named, "sink.audit_file", "no file is named", "name a file, or remove the key");
         }
         SinkKind::None => {}
     }
+    let audited = sink.kind == SinkKind::Kafka || sink.audit().is_none();
+    found.unless(audited, "sink.audit_topic", "audit records are written to a topic beside a topic", "remove the key");
+    let audited = sink.kind == SinkKind::File || sink.audit_file.is_none();
+    found.unless(audited, "sink.audit_file", "audit records are written to a file beside files", "remove the key");
     let joined = sink.rows == Rows::Joined;
     let placed = [("sink.path", has_place(&sink.path)), ("sink.topic", sink.topic != sink.topic_of(""))];
     for (key, _) in placed.into_iter().filter(|(_, placed)| joined && *placed) {
@@ -268,9 +272,7 @@ fn topics(config: &Config, found: &mut Complaints) {
         named.extend(of_groups.iter().map(|topic| ("sink.topic", topic.as_str())));
         named.push(("sink.dead_letter_topic", &sink.dead_letter_topic));
         named.push(("sink.commits_topic", &sink.commits_topic));
-        if config.certificates.is_on() {
-            named.push(("certificates.topic", &config.certificates.topic));
-        }
+        named.extend(sink.audit().map(|topic| ("sink.audit_topic", topic)));
         named.extend(sink.shared_ledger().map(|topic| ("sink.ledger_topic", topic)));
         named.extend(config.state.follows().map(|_| ("state.topic", config.state.topic.as_str())));
         named.extend(sink.residue().map(|topic| ("sink.residue_topic", topic)));

@@ -17,7 +17,7 @@
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
 //! | `erasing` | somebody is forgotten while the daemon runs |
 //! | `planning`, `search`, `recheck`, `rechecking` | the next plan, sought beside the release |
-//! | `account`, `picture`, `certifier`, `certified` | what is told and certified of a batch |
+//! | `account`, `picture`, `audit` | what is told and recorded of a batch |
 //! | `clock` | the time of a state |
 //! | `settings`, `batch_error`, `doors` | what the rest of the daemon sees |
 
@@ -34,9 +34,8 @@ mod account;
 mod ahead;
 mod altering;
 pub mod assemble;
+pub mod audit;
 mod batch_error;
-mod certified;
-pub mod certifier;
 pub mod clock;
 mod configured;
 mod doors;

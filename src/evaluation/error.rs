@@ -28,8 +28,6 @@ pub enum EvaluationError {
     Release { path: PathBuf, source: std::io::Error },
     #[error("{}: {source}", .path.display())]
     Lineage { path: PathBuf, source: std::io::Error },
-    #[error("{}: {source}", .path.display())]
-    Certificates { path: PathBuf, source: std::io::Error },
     #[error("{}: line {line} is no entry of a lineage ({why}); give the file that `throng run --lineage` wrote beside this release", .path.display())]
     LineageEntry { path: PathBuf, line: u64, why: String },
     #[error(

@@ -9,12 +9,10 @@
 //! | [`learning`] | what a model learns from it |
 //! | [`risk`], [`singled`] | how far lines stand out; which combinations of attributes single people out |
 //! | [`attack`] | what outsiders try |
-//! | [`certified`] | whether certificates are whole, and those of this release |
 //! | [`verification`] | whether a release keeps its promises, by its bytes |
 //! | [`error`] | why nothing can be said |
 
 pub mod attack;
-pub mod certified;
 pub mod error;
 pub mod facts;
 pub mod information;

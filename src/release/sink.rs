@@ -46,8 +46,8 @@ pub struct Envelope<'a> {
     pub residue_partition: i32,
     /// Words that are committed with the offsets of these partitions.
     pub words: &'a std::collections::BTreeMap<(u16, i32), String>,
-    /// What is certified of the batch, where certificates are written.
-    pub certificate: Option<Certificate<'a>>,
+    /// Audit record of the batch, where audit records are configured.
+    pub audit: Option<&'a AuditLine>,
     /// What the state has written that its topic does not have yet; empty where it has none.
     pub state: &'a [StateChange],
 }
@@ -95,13 +95,13 @@ impl KeptIn {
     }
 }
 
-/// The certificate of a batch, as it is written down beside what leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Certificate<'a> {
+/// The audit record of a batch, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditLine {
     /// Its key in a topic.
-    pub key: &'a str,
-    /// The signed envelope, without a line break.
-    pub line: &'a [u8],
+    pub key: String,
+    /// JSON, without a line break.
+    pub line: Vec<u8>,
 }
 
 /// Why a batch was not delivered.

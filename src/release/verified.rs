@@ -12,6 +12,8 @@ pub struct Verified {
     delta: LedgerDelta,
     risk: Risk,
     crowds: Crowds,
+    /// By group, the distinct subjects of its smallest class in this batch.
+    smallest_crowds: Vec<u64>,
 }
 
 /// Prosecutor's re-identification risk of the lines that leave: 1 / support of their class, support counted as verification
@@ -106,7 +108,7 @@ pub struct Line<'a> {
 
 impl Verified {
     pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk, crowds: Crowds) -> Self {
-        let verified = Self { groups, joined: false, delta, risk, crowds };
+        let verified = Self { groups, joined: false, delta, risk, crowds, smallest_crowds: Vec::new() };
         debug_assert!(
             (0..verified.groups()).all(|group| verified.lines(group).count() == verified.len(group)),
             "a sink is handed other lines than were counted"
@@ -117,6 +119,11 @@ impl Verified {
     /// The same lines, which leave as one where they are `joined`.
     pub(super) fn leaving_as_one(mut self, joined: bool) -> Self {
         self.joined = joined;
+        self
+    }
+
+    pub(super) fn with_smallest_crowds(mut self, smallest_crowds: Vec<u64>) -> Self {
+        self.smallest_crowds = smallest_crowds;
         self
     }
 
@@ -185,6 +192,12 @@ impl Verified {
     #[must_use]
     pub fn crowds(&self) -> Crowds {
         self.crowds
+    }
+
+    /// Distinct subjects of the smallest class of a group in this batch; 0 when nothing of it leaves.
+    #[must_use]
+    pub fn smallest_crowd(&self, group: usize) -> u64 {
+        self.smallest_crowds.get(group).copied().unwrap_or(0)
     }
 
     /// Risk of what leaves.

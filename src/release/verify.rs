@@ -82,7 +82,8 @@ pub fn verify(
     parts.judge(&carriers, needs.k).map_err(batch_wide)?;
     debug_assert!(is_whole(&proposed, given, terms, &release), "what is verified is not what was counted");
     let joined = terms.iter().any(|terms| terms.layout.is_joined());
-    Ok(Verified::new(proposed, release.delta, release.risk, release.crowds).leaving_as_one(joined))
+    let verified = Verified::new(proposed, release.delta, release.risk, release.crowds);
+    Ok(verified.with_smallest_crowds(release.smallest_crowds).leaving_as_one(joined))
 }
 
 /// The counts of all groups together.
@@ -91,6 +92,7 @@ struct Release {
     fragments: Vec<Fragments>,
     risk: Risk,
     crowds: Crowds,
+    smallest_crowds: Vec<u64>,
 }
 
 impl Release {
@@ -101,6 +103,7 @@ impl Release {
             ..LedgerDelta::default()
         };
         let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
+        let mut smallest_crowds = Vec::with_capacity(counts.len());
         let mut fragments = Vec::with_capacity(counts.len());
         let (mut showings, mut pairs, mut said) = (Vec::new(), Vec::new(), Vec::new());
         for count in counts {
@@ -109,6 +112,7 @@ impl Release {
             pairs.extend(count.pairs);
             risk.add(count.risk);
             crowds.add(count.crowds);
+            smallest_crowds.push(count.crowds.batch.smallest);
             for (class, subjects) in count.delta {
                 delta.classes.push((class, u32::try_from(subjects.len()).expect("bounded by the batch")));
                 delta.subjects.extend(subjects);
@@ -120,7 +124,7 @@ impl Release {
         showings.sort_unstable();
         delta.tally =
             ledger.shown().map(|shown| shown.tally().delta(&showings, given.sequence, age_ms)).unwrap_or_default();
-        Self { delta, fragments, risk, crowds }
+        Self { delta, fragments, risk, crowds, smallest_crowds }
     }
 }
 

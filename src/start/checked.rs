@@ -1,6 +1,5 @@
 //! A configuration with its schema, groups and privacy models, read and checked once.
 
-use super::certified::Signer;
 use super::chosen::Grown;
 use super::composition::{Treated, compartmented, treatments};
 use super::digest::{PolicyDigest, policy_digest};
@@ -8,7 +7,7 @@ use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{certified, exploded, field_numbers, memory, messages, named, nested, output_names, profiles};
+use super::{exploded, field_numbers, memory, messages, named, nested, output_names, profiles};
 use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
@@ -39,8 +38,6 @@ pub struct Checked {
     pub registered: Arc<[TypedGroup]>,
     /// Digest of what is promised.
     pub policy: PolicyDigest,
-    /// What signs certificates; none where none are written.
-    pub signer: Option<Arc<Signer>>,
 }
 
 impl Checked {
@@ -65,9 +62,7 @@ impl Checked {
         if !parts.is_empty() {
             return Err(parts);
         }
-        // Of the policy as it is written: who checks a certificate need not have the records that groups are chosen from.
         let policy = policy_digest(&config, &schema);
-        let signer = certified::signer(&config, policy, file)?;
         let (config, Settled { treated, grown }) = grown::settle(config, &schema, file)?;
         let schema = Arc::new(schema.with_treatments(&treatments(&treated)));
         let mut problems = Vec::new();
@@ -91,18 +86,7 @@ impl Checked {
         if problems.is_empty() {
             let config = Arc::new(config);
             let registered = Arc::from([]);
-            Ok(Self {
-                config,
-                file: file.to_owned(),
-                schema,
-                shapes,
-                grown,
-                treated,
-                protections,
-                registered,
-                policy,
-                signer,
-            })
+            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, registered, policy })
         } else {
             Err(problems)
         }

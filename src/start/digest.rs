@@ -33,22 +33,11 @@ impl fmt::Display for PolicyDigest {
 }
 
 /// Sections that say where records come from and go to, what is kept of them and who may look: none of them is policy.
-const SURROUNDINGS: [&str; 11] = [
-    "source",
-    "registry",
-    "state",
-    "compute",
-    "telemetry",
-    "process",
-    "schema",
-    "test",
-    "keep",
-    "certificates",
-    "erasure",
-];
+const SURROUNDINGS: [&str; 10] =
+    ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep", "erasure"];
 
 /// Keys of any section that name places, or say how far their clocks may be apart.
-const PLACES: [&str; 18] = [
+const PLACES: [&str; 20] = [
     "path",
     "file",
     "topic",
@@ -58,6 +47,8 @@ const PLACES: [&str; 18] = [
     "librdkafka",
     "dead_letter_topic",
     "dead_letter_path",
+    "audit_file",
+    "audit_topic",
     "commits_topic",
     "ledger_topic",
     "ledger_skew",
@@ -107,8 +98,7 @@ fn changes(changes: Option<Changes>) -> &'static str {
 }
 
 /// The digest of a policy: of the configuration as it is written, of the record schema and its hierarchies by their content. Not of
-/// groups and treatments that the planner is left to choose (who checks a certificate need not have the records that they are chosen
-/// from), of the people of a k-map, of records that a plan is primed with, nor of secrets,
+/// groups and treatments that the planner is left to choose, of the people of a k-map, of records that a plan is primed with, nor of secrets,
 /// addresses and paths: the same policy on another machine has the same digest.
 #[must_use]
 pub fn policy_digest(config: &Config, schema: &Schema) -> PolicyDigest {

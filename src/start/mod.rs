@@ -8,7 +8,7 @@
 //! | [`clusters`] | the brokers, and who we are to them |
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
-//! | [`certified`], [`digest`] | what signs certificates; the digest of a policy |
+//! | [`digest`] | the digest of a policy |
 //! | [`population`] | the people of a k-map |
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
 //! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
@@ -26,7 +26,6 @@
 
 pub mod avro_output;
 mod beside;
-pub mod certified;
 pub mod checked;
 pub mod chosen;
 pub mod clusters;

@@ -56,7 +56,6 @@ pub const RULES: &[Rule] = &[
     rule("treatment", Change::Free, "a treatment that makes what leaves untrue needs a start, which marks the output"),
     rule("anonymize", Change::Free, "a stream does not use it"),
     rule("sink", Change::Start, "the outputs are open since the start"),
-    rule("certificates", Change::Start, "the key is read and the chain is open since the start"),
     rule("erasure", Change::Start, "the topic is read since the start"),
     rule("output", Change::Start, "readers rely on what a line looks like"),
     rule("state", Change::Start, "the state is open since the start"),
@@ -138,13 +137,6 @@ pub fn refusals(old: &Checked, new: &Checked) -> Vec<Refusal> {
     }
     if old.config.secret != new.config.secret {
         refuse("state.secret_file", "the state is sealed with the secret that the daemon started with".to_owned());
-    }
-    let signs = |checked: &Checked| checked.signer.as_ref().map(|signer| signer.key.id().to_owned());
-    if old.config.certificates == new.config.certificates && signs(old) != signs(new) {
-        refuse(
-            "certificates.key_file",
-            "the file holds another key than at the start: this needs a new start".to_owned(),
-        );
     }
     if old.schema.fingerprint() != new.schema.fingerprint() {
         let why = "the attributes, their types, roles or hierarchies are others: the state belongs to the record schema that the \
@@ -244,24 +236,6 @@ mod tests {
         for (change, key) in cases {
             assert_eq!(refused(change), [key]);
         }
-    }
-
-    /// The signer of a start goes on with its key: another one under the same path would begin another chain in the midst.
-    #[test]
-    fn another_key_in_the_same_file_is_refused_by_name() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("key");
-        let with = |byte: &str| {
-            std::fs::write(&path, byte.repeat(32)).expect("a key");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("our file");
-            checked(|c| c.certificates.key_file = Some(path.clone()))
-        };
-        let (old, same, other) = (with("11"), with("11"), with("22"));
-        assert_eq!(refusals(&old, &same), []);
-        let found = refusals(&old, &other);
-        assert_eq!(found.iter().map(|refusal| refusal.key.as_str()).collect::<Vec<_>>(), ["certificates.key_file"]);
-        assert!(found[0].why.contains("another key than at the start"), "{found:?}");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! counted once. Lines of one kind are limited; metrics are not.
 
 mod batches;
-mod certificates;
 mod erasures;
 mod following;
 mod plans;
@@ -15,7 +14,6 @@ mod reloads;
 mod sharing;
 
 pub use batches::{BatchAborted, BatchCommitted};
-pub use certificates::{BatchCertified, ChainBegun, ChainHead};
 pub use erasures::{ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, SubjectsErased};
 pub use following::{StateCopied, StateKept, StateRestored};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};

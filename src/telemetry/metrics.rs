@@ -53,7 +53,6 @@ pub(super) struct Flow {
     pub waiting_lines: IntGauge,
     pub said_lines: IntGauge,
     pub batch_sequence: IntGauge,
-    pub certificates: IntCounter,
     pub batch_clock: Gauge,
 }
 
@@ -245,10 +244,6 @@ impl Flow {
                 "Pairs of a subject and a group that have been said and are not said again in their window.",
             ),
             batch_sequence: shelf.count("throng_batch_sequence", "Number of the last committed batch."),
-            certificates: shelf.counter(
-                "throng_certificates_total",
-                "Release certificates committed with their batches since the start of the process.",
-            ),
             batch_clock: shelf.gauge("throng_last_commit_timestamp_seconds", "Batch clock of the last commit."),
         }
     }

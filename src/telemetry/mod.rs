@@ -28,12 +28,12 @@ mod status;
 pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
-    AttributesNeverMet, BatchAborted, BatchCertified, BatchCommitted, ChainBegun, ChainHead, ColumnsDropped,
-    DeviceUsed, Doubt, ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered,
-    FileDivided, FileOpened, ForeignIgnored, LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce,
-    PopulationsRead, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, SharedLedgerHeard,
-    SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept, StateRecovered,
-    StateRestored, SubjectsErased, VerificationRefused, WrongType,
+    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag,
+    ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered, FileDivided, FileOpened, ForeignIgnored,
+    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused,
+    ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate,
+    SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept, StateRecovered, StateRestored, SubjectsErased,
+    VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -20,12 +20,6 @@ pub fn authority(dir: &Path, name: &str) {
     openssl(dir, &arguments);
 }
 
-/// Makes a key for signatures (Ed25519), which only we may read.
-pub fn signing_key(dir: &Path, name: &str) {
-    openssl(dir, &["genpkey", "-algorithm", "ed25519", "-out", name]);
-    std::fs::set_permissions(dir.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("our file");
-}
-
 /// What a certificate is to be.
 pub struct Wanted<'a> {
     pub authority: &'a str,

@@ -1,6 +1,6 @@
 //! The secured configuration that is shipped is right once its files are there, and names each that is not.
 
-use crate::certificates::{authority, signing_key};
+use crate::certificates::authority;
 use crate::scene::write_secret;
 use std::fs;
 use std::path::Path;
@@ -36,13 +36,12 @@ fn the_secured_configuration_is_right_once_its_files_are_there() {
     let make = || {
         secrets.iter().for_each(|(name, text)| write_secret(&secret.join(name), text));
         authority(&secret, "ca");
-        signing_key(&secret, "certificates.pem");
     };
     make();
     let (code, said) = check(folder);
     assert!(code == Some(0) && !said.contains("canary"), "{code:?} {said}");
     assert!(!said.contains("warning"), "an example needs no excuse: {said}");
-    for name in ["ca.pem", "throng.key", "kafka.password", "pages.token", "certificates.pem"] {
+    for name in ["ca.pem", "throng.key", "kafka.password", "pages.token"] {
         fs::remove_file(secret.join(name)).expect("it is there");
         let (code, said) = check(folder);
         assert!(

@@ -28,8 +28,6 @@ pub(super) fn residue(config: &Config, found: &mut Complaints) {
     found.unless(!bounded, KEY, message, remedy);
     let message = "the cells that a join brings are not handed on";
     found.unless(config.join.is_empty(), KEY, message, "remove [[join]], or the key");
-    let message = "a certificate does not count records that are handed on";
-    found.unless(!config.certificates.is_on(), KEY, message, "remove [certificates], or the key");
     for (index, model) in privacy.model.iter().enumerate() {
         let message = "a person whom two instances release may break this model on the lines of both together";
         let remedy = "ask for distinct l_diversity, or remove sink.residue_topic";

@@ -1,6 +1,6 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
-use super::certifier::Certifier;
+use super::audit::Auditor;
 use super::clock::{Anchor, Clocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;
@@ -296,7 +296,7 @@ pub fn assemble(
     if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.age_ms)) {
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
-    let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, config, &id, recovered.certified));
+    let auditor = Auditor::new(config, &digest, &id);
     let outputs = format!("{}\n{}", sink_of(config).unwrap_or_default(), groups_of(&checked.shapes, schema));
     let meaning = format!("{}\n{}", schema.fingerprint(), spelling_of(config));
     let digests = keys.name_of_digests();
@@ -306,7 +306,7 @@ pub fn assemble(
     let altered = format!("{meaning}\n{:?}", config.treatment);
     let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &altered, width);
     let accord = Accord { sealer: Sealer::new(&keys.shared), terms, door };
-    let opened = Opened { ledger, store, keys, untruthful, certifier };
+    let opened = Opened { ledger, store, keys, untruthful, auditor };
     let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;
     Ok(Assembled { engine, intent: pending, id, accord })
 }
@@ -344,8 +344,8 @@ pub(super) struct Opened {
     pub keys: Keys,
     /// How what leaves from it may be untrue.
     pub untruthful: Option<String>,
-    /// What signs certificates, where they are written.
-    pub certifier: Option<Certifier>,
+    /// Makes audit records, where they are configured.
+    pub auditor: Option<Auditor>,
 }
 
 /// What a memory is made of that begins anew.
@@ -377,7 +377,7 @@ pub(super) fn build(
     mut past: Past,
 ) -> Result<Engine, AssemblyError> {
     let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
-    let Opened { ledger, store, keys, untruthful, certifier } = opened;
+    let Opened { ledger, store, keys, untruthful, auditor } = opened;
     let class_key = DigestKey(keys.classes);
     let blank = blank(&config, &schema, &protections, &keys);
     let new_books = || (blank.books)();
@@ -400,7 +400,7 @@ pub(super) fn build(
         chosen: chosen.unwrap_or_default(),
         treatments: chosen_page::treatments(&treated, &attribute_names),
         untruthful,
-        certifier,
+        auditor,
         schema,
         settings,
         shapes,

@@ -1,6 +1,6 @@
 //! All that an engine knows and remembers.
 
-use super::certifier::Certifier;
+use super::audit::Auditor;
 use super::draws::Draws;
 use super::handing::Handing;
 use super::held::Held;
@@ -116,8 +116,8 @@ pub struct Engine {
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,
     pub(super) blank: Blank,
-    /// What signs certificates; none where none are written.
-    pub(super) certifier: Option<Certifier>,
+    /// Makes audit records; none where none are configured.
+    pub(super) auditor: Option<Auditor>,
     /// How what leaves may be untrue.
     pub(super) untruthful: Option<String>,
     /// Where the records come from.

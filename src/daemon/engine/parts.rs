@@ -1,6 +1,6 @@
 //! What an engine is made of, and what it goes on from.
 
-use super::certifier::Certifier;
+use super::audit::Auditor;
 use super::draws::Draws;
 use super::settings::EngineSettings;
 use crate::anonymity::plan::Plan;
@@ -58,8 +58,8 @@ pub struct Parts {
     pub telemetry: Telemetry,
     /// Keyed digest of a name.
     pub digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
-    /// What signs certificates; none where none are written.
-    pub certifier: Option<Certifier>,
+    /// Makes audit records; none where none are configured.
+    pub auditor: Option<Auditor>,
     /// Delays of lines, and which of a subject's lines stands for the others.
     pub draws: Draws,
     /// What an erasure begins anew with.

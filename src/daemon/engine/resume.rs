@@ -104,7 +104,7 @@ impl Engine {
             store,
             telemetry,
             digest,
-            certifier,
+            auditor,
             draws,
             blank,
         } = parts;
@@ -155,7 +155,7 @@ impl Engine {
             digest,
             draws,
             blank,
-            certifier,
+            auditor,
             untruthful,
             origin: Arc::new(FileOrigin),
         };

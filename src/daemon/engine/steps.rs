@@ -5,6 +5,7 @@
 
 use super::account::After;
 use super::ahead::{Encoder, SetOnDrop, Turn, Upcoming};
+use super::audit::AuditedBatch;
 use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
@@ -31,7 +32,7 @@ use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
 use crate::release::given::{Given, Needs};
 use crate::release::kept_sum::StateChange;
-use crate::release::sink::{Certificate, DeliveryError, Envelope, Positions, Rejected, Sink};
+use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, verify};
 use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};
@@ -85,6 +86,7 @@ struct Prepared<'a> {
     gathered: Gathered<'a>,
     effects: Effects,
     intent: Intent,
+    audit: Option<AuditLine>,
 }
 
 /// A batch whose intent is on the disk.
@@ -123,7 +125,6 @@ impl Engine {
         let applied = self.apply(delivered);
         self.keep_within();
         self.tell(applied.report, applied.seconds, applied.bytes_out, applied.uncovered_cells, applied.input.oldest_ms);
-        self.tell_of_certificate();
         self.tell_of_misfits(&applied.rejected);
         self.doubt();
         Ok(())
@@ -230,9 +231,21 @@ impl Engine {
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let effects = Effects { verified, remaining, handed_on, witnessed, report };
-        let mut intent = self.intent(&gathered, order, &effects);
-        intent.certificate = self.certify(&gathered, &effects.verified, &effects.report, &intent.ranges);
-        Prepared { gathered, effects, intent }
+        let intent = self.intent(&gathered, order, &effects);
+        let audit = self.audit_line(&intent, &effects);
+        Prepared { gathered, effects, intent, audit }
+    }
+
+    fn audit_line(&self, intent: &Intent, effects: &Effects) -> Option<AuditLine> {
+        let batch = AuditedBatch {
+            sequence: intent.after.sequence,
+            clock_ms: intent.after.clock_ms,
+            ranges: &intent.ranges,
+            verified: &effects.verified,
+            report: &effects.report,
+            groups: self.in_force.plan.groups.iter().map(|group| group.name.as_str()).collect(),
+        };
+        self.auditor.as_ref().map(|auditor| auditor.line(&batch))
     }
 
     /// What must be on the disk before anything leaves.
@@ -269,7 +282,6 @@ impl Engine {
             evidence: self.take_evidence(),
             met: Some(met),
             profiles: self.durable.store.profiles_version(),
-            certificate: None,
         }
     }
 
@@ -314,7 +326,7 @@ impl Engine {
     fn apply<'a>(&mut self, delivered: Delivered<'a>) -> Applied<'a> {
         let start = Instant::now();
         let Delivered { prepared, bytes_out } = delivered;
-        let Prepared { gathered, effects, intent } = prepared;
+        let Prepared { gathered, effects, intent, .. } = prepared;
         let Effects { verified, remaining, witnessed, mut report, .. } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
             gathered;
@@ -331,7 +343,6 @@ impl Engine {
             self.learning.sample.add(&fresh, self.durable.progress.rows);
         }
         self.durable.progress = intent.after.clone();
-        self.go_on_certified(intent.certificate.as_ref());
         let (plan, names, width) = (&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len());
         let needs = |wait: &Remaining| turnout::needs(plan, names, width, wait);
         self.held.advance(&taken, &batch, &ordinals, remaining, needs);
@@ -460,7 +471,7 @@ impl Intended<'_, '_> {
         untruthful: Option<&str>,
         state: &[StateChange],
     ) -> Result<(), DeliveryError> {
-        let Prepared { gathered, effects: Effects { verified, handed_on, .. }, intent } = self.0;
+        let Prepared { gathered, effects: Effects { verified, handed_on, .. }, intent, audit } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
             sequence: intent.after.sequence,
@@ -474,7 +485,7 @@ impl Intended<'_, '_> {
             residue: &handed_on.records,
             residue_partition: handed_on.partition,
             words: &gathered.input.words,
-            certificate: intent.certificate.as_ref().map(|made| Certificate { key: &made.key, line: &made.line }),
+            audit: audit.as_ref(),
             state,
         };
         sink.deliver(nothing.unwrap_or(verified), &envelope)

@@ -4,7 +4,7 @@
 //! configuration may do, and nothing else, happens from the next batch on. Until it stands, the one before goes on unchanged.
 
 use super::assemble::{AssemblyError, Opened, bind, build, ledger};
-use super::certifier::Certifier;
+use super::audit::Auditor;
 use super::fields::Engine;
 use crate::records::digest::DigestKey;
 use crate::start::checked::Checked;
@@ -37,9 +37,8 @@ impl Engine {
         }
         let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(&checked.schema)).collect();
         let digest = checked.policy;
-        let head = recovered.certified;
-        let certifier = checked.signer.clone().map(|signer| Certifier::new(signer, &config, store.id(), head));
-        let opened = Opened { ledger, store, keys, untruthful: self.untruthful.clone(), certifier };
+        let auditor = Auditor::new(&config, &digest, store.id());
+        let opened = Opened { ledger, store, keys, untruthful: self.untruthful.clone(), auditor };
         let mut next = build(checked, &people, &self.telemetry, self.settings.accept_rewind, opened, recovered.into())?;
         let store = &mut next.durable.store;
         store.note_succession(digest.bytes(), &fingerprints)?;

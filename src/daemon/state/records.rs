@@ -4,7 +4,6 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::certificates::head::Head;
 use crate::daemon::engine::clock::Anchor;
 use crate::io::profiles::Cells;
 use crate::ledger::witnesses::WitnessDelta;
@@ -143,17 +142,6 @@ pub struct OffsetRange {
     pub to: i64,
 }
 
-/// The certificate of a batch, and where its chain stands with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certified {
-    /// Its key in a topic.
-    pub key: String,
-    /// The signed envelope.
-    pub line: Vec<u8>,
-    /// All that the state keeps of it.
-    pub head: Head,
-}
-
 /// Everything about a batch that is about to leave, fixed before it does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
@@ -193,8 +181,4 @@ pub struct Intent {
     /// The version of the profiles that its records were joined to; under a key of its own, too.
     #[serde(skip)]
     pub profiles: u64,
-    /// What is certified of it, where certificates are written; its head is under a key of its own, too. One that was read back has no line:
-    /// a batch that is repeated is certified anew, with the same bytes.
-    #[serde(skip)]
-    pub certificate: Option<Certified>,
 }

@@ -60,10 +60,6 @@ const INTENT_TALLIED: &[u8] = b"intent-tallied";
 /// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
 const MET: &[u8] = b"met";
 const INTENT_MET: &[u8] = b"intent-met";
-/// Where the chain of certificates stands with the last batch whose effect was written, and with the attempt that was last intended.
-const CERTIFIED: &[u8] = b"certified";
-const INTENT_CERTIFIED: &[u8] = b"intent-certified";
-
 /// Records that were handed to other instances with all batches up to the last one whose effect was written, and up to the attempt that was
 /// last intended; where there are none, nothing.
 const FORWARDED: &[u8] = b"forwarded";

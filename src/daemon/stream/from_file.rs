@@ -105,7 +105,6 @@ pub fn run_file(
         sink.finish()?;
     }
     engine.keep_copy()?;
-    engine.tell_of_chain();
     Ok(engine.findings())
 }
 
@@ -167,7 +166,7 @@ fn open_sink(
         format: file_format(sink.format(), sink.separator),
         outputs,
         dead_letters: sink.dead_letter_path.as_deref(),
-        certificates: config.certificates.path.as_deref().filter(|_| config.certificates.is_on()),
+        audit: sink.audit_file.as_deref(),
         lineage,
         untruthful: untruthful.map(|how| (sink.mark_path(config.first_group()), format!("{UNTRUTHFUL}: {how}\n"))),
     };

@@ -200,7 +200,6 @@ pub fn run_kafka(
         return Ok(engine.findings());
     }
     start.stream(&mut engine, intent, &mut sink, (clock, naming, handing), policies)?;
-    engine.tell_of_chain();
     Ok(engine.findings())
 }
 

@@ -38,8 +38,7 @@ pub(super) fn outputs(
         "" => None,
         name => Some(topic(name)?),
     };
-    let certificates = config.certificates.is_on().then_some(&config.certificates.topic);
-    let certificates = certificates.map(|name| topic(name)).transpose()?;
+    let audit = config.sink.audit().map(topic).transpose()?;
     let ledger = config.sink.shared_ledger().map(|name| topic(name).map(|topic| topic.name)).transpose()?;
     let state = config.state.follows().map(|_| config.state.topic.clone());
     let residue = config.sink.residue().map(topic).transpose()?;
@@ -47,7 +46,7 @@ pub(super) fn outputs(
     Ok(Outputs {
         sinks,
         dead_letters,
-        certificates,
+        audit,
         ledger,
         state,
         residue,

@@ -1,4 +1,4 @@
-//! Verified batches into files: the outputs of the groups, dead letters and lineage.
+//! Verified batches into files: the outputs of the groups, dead letters, audit records and lineage.
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,8 @@ pub struct Destinations<'a> {
     pub outputs: &'a [GroupColumns],
     /// The file of dead letters, if there is one.
     pub dead_letters: Option<&'a Path>,
-    /// The file of certificates, if there is one.
-    pub certificates: Option<&'a Path>,
+    /// The file of audit records, if there is one.
+    pub audit: Option<&'a Path>,
     /// The lineage file, if there is one.
     pub lineage: Option<&'a Path>,
     /// The file that says that the outputs may be untrue, and its text, if they may be.
@@ -47,7 +47,7 @@ pub struct FileSink {
     /// Lines written by output, for the lineage.
     lines: Vec<u64>,
     dead_letters: Option<Output>,
-    certificates: Option<Output>,
+    audit: Option<Output>,
     lineage: Option<Output>,
     untruthful: Option<(PathBuf, String)>,
     names: Names,
@@ -71,7 +71,7 @@ impl FileSink {
         };
         let (dead_letters, lineage) =
             (lines(files.dead_letters, Access::Shared)?, lines(files.lineage, Access::Private)?);
-        let certificates = lines(files.certificates, Access::Shared)?;
+        let audit = lines(files.audit, Access::Shared)?;
         let mut outputs = Vec::with_capacity(paths.len());
         for (path, output) in paths.iter().zip(files.outputs) {
             let target = Target::open(path, visible, Access::Shared)?;
@@ -82,7 +82,7 @@ impl FileSink {
         if let (Visible::AsReleased, Some((path, text))) = (visible, &untruthful) {
             whole::write(path, text.as_bytes())?;
         }
-        Ok(Self { outputs, lines, dead_letters, certificates, lineage, untruthful, names, visible, bytes_out: 0 })
+        Ok(Self { outputs, lines, dead_letters, audit, lineage, untruthful, names, visible, bytes_out: 0 })
     }
 
     fn write(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), SinkError> {
@@ -123,8 +123,8 @@ impl FileSink {
                 file.append((letter.body() + "\n").as_bytes())?;
             }
         }
-        if let (Some(file), Some(certificate)) = (&mut self.certificates, envelope.certificate) {
-            file.append(certificate.line)?;
+        if let (Some(file), Some(audit)) = (&mut self.audit, envelope.audit) {
+            file.append(&audit.line)?;
             file.append(b"\n")?;
         }
         crash_point("file-appended");
@@ -135,7 +135,7 @@ impl FileSink {
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut Output> {
-        let beside = [&mut self.dead_letters, &mut self.lineage, &mut self.certificates];
+        let beside = [&mut self.dead_letters, &mut self.lineage, &mut self.audit];
         beside.into_iter().flatten().chain(&mut self.outputs)
     }
 
@@ -146,7 +146,7 @@ impl FileSink {
     /// When one cannot be brought to the disk: nothing has been replaced then. When one cannot be put in its place: those before it
     /// have been, whole, and those behind it are as they were.
     pub fn finish(self) -> Result<(), SinkError> {
-        let beside = [self.dead_letters, self.lineage, self.certificates];
+        let beside = [self.dead_letters, self.lineage, self.audit];
         let all = beside.into_iter().flatten().chain(self.outputs);
         let finished = all.map(Output::finish).collect::<Result<Vec<FinishedOutput>, _>>()?;
         crash_point("file-synced");

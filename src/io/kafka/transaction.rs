@@ -35,8 +35,8 @@ pub struct Outputs {
     pub sinks: Vec<OutputTopic>,
     /// Where dead letters go; none where they are only counted.
     pub dead_letters: Option<OutputTopic>,
-    /// Where certificates go; none where none are written.
-    pub certificates: Option<OutputTopic>,
+    /// Topic of audit records; none where none are configured.
+    pub audit: Option<OutputTopic>,
     /// Where other instances are told what has been released; none where the ledger is not shared.
     pub ledger: Option<String>,
     /// Where the state follows its instance to; none where its directory is the state.
@@ -105,7 +105,7 @@ impl TransactionalSink {
             .sinks
             .iter()
             .chain(&outputs.dead_letters)
-            .chain(&outputs.certificates)
+            .chain(&outputs.audit)
             .chain(&outputs.residue)
             .map(|topic| topic.name.clone())
             .chain(outputs.ledger.clone())
@@ -208,10 +208,10 @@ impl Attempt<'_> {
                 )?;
             }
         }
-        if let (Some(topic), Some(certificate)) = (&outputs.certificates, envelope.certificate) {
-            // All in one partition, so that a chain is read in its order.
-            let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(certificate.key.as_bytes()).partition(0);
-            self.send(record.payload(certificate.line).timestamp(envelope.clock_ms))?;
+        if let (Some(topic), Some(audit)) = (&outputs.audit, envelope.audit) {
+            // One partition, so that records of an instance are read in the order of its batches.
+            let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(audit.key.as_bytes()).partition(0);
+            self.send(record.payload(&audit.line).timestamp(envelope.clock_ms))?;
         }
         if let Some(topic) = &outputs.residue {
             for record in envelope.residue {

@@ -1,6 +1,6 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
-use super::{BASELINE, CERTIFIED, EVIDENCE, FORWARDED, MET, NO_DELTA, PROGRESS, Store, TALLIED};
+use super::{BASELINE, EVIDENCE, FORWARDED, MET, NO_DELTA, PROGRESS, Store, TALLIED};
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::writes::Writes;
 use crate::ledger::SHARDS;
@@ -51,9 +51,6 @@ impl Store {
         }
         if let Some(met) = &intent.met {
             batch.insert(MET, self.seal(MET, met));
-        }
-        if let Some(certificate) = &intent.certificate {
-            batch.insert(CERTIFIED, self.seal(CERTIFIED, &certificate.head));
         }
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));

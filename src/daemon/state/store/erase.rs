@@ -6,9 +6,7 @@
 //! (docs/erasure.md). An erasure that does not know a key refuses rather than leaving something behind.
 
 use super::names_read::{NAMES_READ, NamesRead};
-use super::{
-    CHECK, INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED,
-};
+use super::{CHECK, INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::engine::clock::now_ms;
 use crate::daemon::state::databases;
@@ -250,7 +248,7 @@ impl Store {
 
     /// What the small values are without those who are erased.
     fn edit(&self, edits: &mut Edits<'_>, progress: &Progress) -> Result<(), StateError> {
-        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_VERSION, INTENT_CERTIFIED, INTENT_FORWARDED] {
+        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_VERSION, INTENT_FORWARDED] {
             edits.values.insert(key.to_vec(), None);
         }
         self.edit_ledger(edits)?;

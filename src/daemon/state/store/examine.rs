@@ -5,14 +5,13 @@ use super::binding::{GROUPS, JOB, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL}
 use super::names_read::{NAMES_READ, NamesRead};
 use super::residue::RESIDUE;
 use super::{
-    BASELINE, CERTIFIED, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET,
-    INTENT_TALLIED, KEPT_KEYS, MET, PROGRESS, Store, TALLIED,
+    BASELINE, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MET,
+    PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::certificates::head::Head;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::generation::Followed;
 use crate::daemon::state::keeper::FOLLOWED;
@@ -56,7 +55,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 26] = [
+    let alone: [(&[u8], &'static str, Reads); 24] = [
         (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
@@ -66,8 +65,6 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (INTENT_TALLIED, "intent-tallied", is::<(u64, Vec<Standing>)>),
         (MET, "met", is::<Met>),
         (INTENT_MET, "intent-met", is::<(u64, Met)>),
-        (CERTIFIED, "certified", is::<Head>),
-        (INTENT_CERTIFIED, "intent-certified", is::<(u64, Head)>),
         (FORWARDED, "forwarded", is::<u64>),
         (INTENT_FORWARDED, "intent-forwarded", is::<(u64, u64)>),
         (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),

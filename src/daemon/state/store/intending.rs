@@ -1,6 +1,6 @@
 //! A batch that is about to leave: its rows and its intent are on the disk before anything is produced. And what becomes of it.
 
-use super::{INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, Store};
+use super::{INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, Store};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::profile_journal::INTENT_VERSION;
@@ -57,9 +57,6 @@ impl Store {
         }
         if let Some(met) = &intent.met {
             batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
-        }
-        if let Some(certificate) = &intent.certificate {
-            batch.insert(INTENT_CERTIFIED, self.seal(INTENT_CERTIFIED, &(intent.attempt, certificate.head)));
         }
         let forwarded = intent.after.totals.forwarded;
         if forwarded > 0 {

@@ -1,18 +1,16 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
 use super::{
-    BASELINE, CERTIFIED, EVIDENCE, FORWARDED, INTENT, INTENT_CERTIFIED, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED,
-    MET, PROGRESS, Store, TALLIED,
+    BASELINE, EVIDENCE, FORWARDED, INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED,
 };
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::certificates::head::Head;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::{number_of, numbered};
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
-use crate::daemon::state::records::{Certified, Intent, KeptRow, ProfileChange, Progress};
+use crate::daemon::state::records::{Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
@@ -46,8 +44,6 @@ pub struct Recovered {
     pub witnessed: WitnessDelta,
     /// What the records had; none where nobody has noted it.
     pub met: Option<Met>,
-    /// Where the chain of certificates stands; none where none was written.
-    pub certified: Option<Head>,
     /// Profiles by the number of their join and the person.
     pub profiles: Vec<ProfileChange>,
     /// Ledger deltas that were applied on top of the shards.
@@ -70,7 +66,6 @@ impl Recovered {
             self.references.clone_from(&intent.references);
         }
         self.met.clone_from(&intent.met);
-        self.certified = intent.certificate.as_ref().map(|certificate| certificate.head).or(self.certified);
         self.witnessed.seen.extend(&intent.witnessed.seen);
         self.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
         self.held.retain(|row| !intent.settled.contains(&row.ordinal));
@@ -172,7 +167,6 @@ impl Store {
             found.evidence = self.read(EVIDENCE)?;
         }
         found.met = self.read(MET)?;
-        found.certified = self.read(CERTIFIED)?;
         if let Some(intent) = &mut found.intent {
             self.complete(intent)?;
         }
@@ -189,9 +183,6 @@ impl Store {
         let forwarded: Option<(u64, u64)> = self.read(INTENT_FORWARDED)?;
         let forwarded = forwarded.filter(|(of, _)| *of == intent.attempt);
         intent.after.totals.forwarded = forwarded.map_or(0, |(_, forwarded)| forwarded);
-        let head: Option<(u64, Head)> = self.read(INTENT_CERTIFIED)?;
-        let head = head.filter(|(of, _)| *of == intent.attempt).map(|(_, head)| head);
-        intent.certificate = head.map(|head| Certified { key: String::new(), line: Vec::new(), head });
         let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
         intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);
         Ok(())

@@ -1,21 +1,14 @@
 //! `throng verify-release`.
 
-mod certificates;
-
 use super::measured::{named_config, table};
 use super::outcome::Failure;
 use super::text::{counted, number};
-use crate::config;
-use crate::evaluation::certified::Certificates;
 use crate::evaluation::verification::{Broken, Recount, recount};
-use crate::start::digest::policy_digest;
 use crate::start::grown::settle;
 use crate::start::schema::load_schema;
 use crate::start::shapes::group_shapes;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
-use certificates::CertificateArgs;
-use serde::Serialize;
 use std::path::PathBuf;
 
 /// Findings that are printed; `--json` has more.
@@ -28,21 +21,19 @@ const SHOWN: usize = 20;
 /// of the data is printed: findings are a file and a line.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "With --lineage (the file of `throng run --lineage`) people are counted instead of lines, batches are told apart, and\nso are checked too: crowds inside batches, lines of one person, the order of lines, pairs that counting forces.\nWith --certificates (`certificates.path` of the run) the signed chain of its batches is checked, and whether these lines are\nthe ones that it certifies: docs/certificates.md.\n\nExit codes: 0 nothing is broken · 1 a file cannot be read · 2 bad usage or configuration · 4 a promise is broken"
+    after_help = "With --lineage (the file of `throng run --lineage`) people are counted instead of lines, batches are told apart, and\nso are checked too: crowds inside batches, lines of one person, the order of lines, pairs that counting forces.\n\nExit codes: 0 nothing is broken · 1 a file cannot be read · 2 bad usage or configuration · 4 a promise is broken"
 )]
 pub struct VerifyReleaseArgs {
     /// What left: the `sink.path` of the run, or of one group a file, a directory or a pattern of its files. Of several groups the
     /// files beside it with the name of the group before the extension
-    #[arg(value_name = "RELEASED", required_unless_present = "certificates")]
-    released: Option<PathBuf>,
+    #[arg(value_name = "RELEASED")]
+    released: PathBuf,
     /// The configuration that made it
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
     /// Which line came from which record
-    #[arg(long, value_name = "FILE", requires = "released")]
+    #[arg(long, value_name = "FILE")]
     lineage: Option<PathBuf>,
-    #[command(flatten)]
-    certificates: CertificateArgs,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -54,49 +45,23 @@ pub struct VerifyReleaseArgs {
 /// See [`Failure`]; a broken promise is [`Failure::Found`].
 pub fn run(args: &VerifyReleaseArgs) -> Result<(), Failure> {
     silence_panic_payloads();
-    let config = match &args.released {
-        Some(released) => named_config(&args.config, &[("SINK", released)])?,
-        None => config::load(&args.config, std::env::vars())?,
-    };
+    let config = named_config(&args.config, &[("SINK", &args.released)])?;
     let schema = load_schema(&config)?;
-    let certificates =
-        args.certificates.check(&config, &policy_digest(&config, &schema).to_string(), args.released.as_deref())?;
-    let release = match &args.released {
-        None => None,
-        Some(released) => {
-            let file = args.config.display().to_string();
-            // Groups that the planner chose are those of its source.
-            let (config, _) = settle(config, &schema, &file)?;
-            let shapes = group_shapes(&config, &schema, &file)?;
-            Some(recount(&config, &schema, &shapes, released, args.lineage.as_deref())?)
-        }
-    };
-    let broken = release.as_ref().map_or(0, |found| found.broken_in_all)
-        + certificates.as_ref().map_or(0, |found| found.broken_in_all);
-    let found = Found { release, certificates };
+    let file = args.config.display().to_string();
+    // Groups that the planner chose are those of its source.
+    let (config, _) = settle(config, &schema, &file)?;
+    let shapes = group_shapes(&config, &schema, &file)?;
+    let found = recount(&config, &schema, &shapes, &args.released, args.lineage.as_deref())?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&found).context("the recount has no JSON")?);
     } else {
-        let parts = [found.release.as_ref().map(words), found.certificates.as_ref().map(certificates::words)];
-        print!("{}", parts.into_iter().flatten().collect::<Vec<_>>().join("\n"));
+        print!("{}", words(&found));
     }
-    if broken == 0 {
+    if found.kept {
         return Ok(());
     }
-    let what = match &args.released {
-        Some(released) => format!("in {}", released.display()),
-        None => "in the certificates".to_owned(),
-    };
-    Err(Failure::Found(anyhow!("{} {what}", counted(broken, "broken promise"))))
-}
-
-/// What is found of a release and of its certificates.
-#[derive(Serialize)]
-struct Found {
-    #[serde(flatten)]
-    release: Option<Recount>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    certificates: Option<Certificates>,
+    let broken = counted(found.broken_in_all, "broken promise");
+    Err(Failure::Found(anyhow!("{broken} in {}", args.released.display())))
 }
 
 /// The recount as people read it.

@@ -1,0 +1,218 @@
+//! Audit records: one plain JSON line for each committed batch, written in the batch's own transaction (`sink.audit_topic`),
+//! or beside the outputs of a file run (`sink.audit_file`).
+//!
+//! A record holds no value of the data. Its figures are those that the status page shows exactly (decision 0025): what became of records,
+//! and of each group the lines and the smallest crowd in the batch, which every reader of the output can count.
+
+use crate::config::{Config, SourceKind};
+use crate::daemon::state::records::OffsetRange;
+use crate::release::sink::AuditLine;
+use crate::release::verified::Verified;
+use crate::start::digest::PolicyDigest;
+use crate::telemetry::{BatchReport, Label};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Version of the form of audit records.
+const FORMAT: u32 = 1;
+
+/// The audit record of one committed batch.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditRecord {
+    /// Version of this form.
+    #[schemars(range(min = 1, max = 1))]
+    pub format: u32,
+    /// Version of throng.
+    pub throng: String,
+    /// SHA-256 of the policy in force: the configuration without secrets, addresses and paths, the record schema and its hierarchies.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    pub policy: String,
+    /// `source.group`.
+    pub group: String,
+    /// Identity of the state that released the batch.
+    #[schemars(regex(pattern = "^[0-9a-f-]{36}$"))]
+    pub instance: String,
+    /// Number of the batch. Each instance counts from 1 without a gap.
+    #[schemars(range(min = 1))]
+    pub sequence: u64,
+    /// Clock of the batch: milliseconds since 1970, never falling.
+    pub clock_ms: i64,
+    /// Consumed offsets by partition; empty for a batch that only settles held records.
+    pub offsets: Vec<ConsumedOffsets>,
+    /// Records by outcome. Held before + consumed = released + suppressed + dead-lettered + dropped + held.
+    pub records: RecordCounts,
+    /// Distinct subjects that each class needs: `privacy.k` and the colluders.
+    pub required_crowd: u64,
+    /// Released lines by group.
+    pub groups: Vec<GroupRelease>,
+    /// Mean loss of the cells that this batch settled, 0 (exact) to 1 (all suppressed), rounded to four digits.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub mean_loss: f64,
+    /// Result of the recount of the encoded lines before the release.
+    pub verification: Verification,
+}
+
+/// Consumed offsets of one partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConsumedOffsets {
+    /// The topic; absent where the source is a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// 0 for a file.
+    pub partition: i32,
+    /// First offset; for a file the number of its first record.
+    pub from: i64,
+    /// Offset behind the last one.
+    pub to: i64,
+}
+
+/// Records of a batch by outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordCounts {
+    /// Read from the source.
+    pub consumed: u64,
+    /// At least one cell other than `*` was released for the first time.
+    pub released: u64,
+    /// Nothing was released, by reason.
+    pub suppressed: BTreeMap<String, u64>,
+    /// Held for a later batch, after this one.
+    pub held: u64,
+    /// Could not be read, by reason.
+    pub dead_lettered: BTreeMap<String, u64>,
+    /// Tombstones.
+    pub dropped: u64,
+}
+
+/// Lines that one group of attributes released.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRelease {
+    /// Name of the group.
+    pub name: String,
+    /// Released lines.
+    pub lines: u64,
+    /// Distinct subjects of its smallest class in this batch; 0 where nothing was released.
+    pub smallest_crowd: u64,
+}
+
+/// Result of a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verification {
+    /// Every line passed. A batch that does not pass is not released.
+    Passed,
+}
+
+/// Makes the audit records of one state.
+#[derive(Clone, Debug)]
+pub struct Auditor {
+    policy: String,
+    group: String,
+    instance: String,
+    /// Names of the source topics, by index; empty for a file.
+    topics: Vec<String>,
+    required_crowd: u64,
+}
+
+/// A batch as its audit record needs it.
+pub(super) struct AuditedBatch<'a> {
+    pub sequence: u64,
+    pub clock_ms: i64,
+    pub ranges: &'a [OffsetRange],
+    pub verified: &'a Verified,
+    pub report: &'a BatchReport,
+    /// Names of the groups, in the order of `verified`.
+    pub groups: Vec<&'a str>,
+}
+
+impl Auditor {
+    /// The auditor of the state `instance`; none where no audit records are configured.
+    #[must_use]
+    pub fn new(config: &Config, policy: &PolicyDigest, instance: &str) -> Option<Self> {
+        config.sink.is_audited().then(|| Self {
+            policy: policy.to_string(),
+            group: config.source.group.clone(),
+            instance: instance.to_owned(),
+            topics: match config.source.kind {
+                SourceKind::Kafka => config.source.topics.clone(),
+                SourceKind::File => Vec::new(),
+            },
+            required_crowd: config.privacy.crowd() as u64,
+        })
+    }
+
+    /// The audit record of a batch, as it is written.
+    pub(super) fn line(&self, batch: &AuditedBatch<'_>) -> AuditLine {
+        let line = serde_json::to_vec(&self.record(batch)).expect("texts and numbers always serialize");
+        AuditLine { key: format!("{}/{:020}", self.instance, batch.sequence), line }
+    }
+
+    fn record(&self, batch: &AuditedBatch<'_>) -> AuditRecord {
+        let AuditedBatch { sequence, clock_ms, ranges, verified, report, groups } = batch;
+        let groups = groups.iter().enumerate().map(|(at, name)| GroupRelease {
+            name: (*name).to_owned(),
+            lines: verified.len(at) as u64,
+            smallest_crowd: verified.smallest_crowd(at),
+        });
+        AuditRecord {
+            format: FORMAT,
+            throng: env!("CARGO_PKG_VERSION").to_owned(),
+            policy: self.policy.clone(),
+            group: self.group.clone(),
+            instance: self.instance.clone(),
+            sequence: *sequence,
+            clock_ms: *clock_ms,
+            offsets: ranges.iter().map(|range| self.offsets(range)).collect(),
+            records: RecordCounts {
+                consumed: report.consumed,
+                released: report.released,
+                suppressed: by_reason(report.suppressed.iter()),
+                held: report.held,
+                dead_lettered: by_reason(report.dead_lettered.iter()),
+                dropped: report.dropped,
+            },
+            required_crowd: self.required_crowd,
+            groups: groups.collect(),
+            mean_loss: (report.loss * 1e4).round() / 1e4,
+            verification: Verification::Passed,
+        }
+    }
+
+    fn offsets(&self, range: &OffsetRange) -> ConsumedOffsets {
+        let OffsetRange { topic, partition, from, to } = *range;
+        ConsumedOffsets { topic: self.topics.get(usize::from(topic)).cloned(), partition, from, to }
+    }
+}
+
+/// Counts by reason, without reasons that have none.
+fn by_reason<L: Label>(counts: impl Iterator<Item = (L, u64)>) -> BTreeMap<String, u64> {
+    counts.filter(|(_, records)| *records > 0).map(|(reason, n)| (reason.as_str().to_owned(), n)).collect()
+}
+
+/// JSON Schema of audit records, as checked in at `schemas/audit-record.schema.json`.
+#[must_use]
+pub fn audit_record_schema() -> String {
+    let mut schema = schemars::schema_for!(AuditRecord);
+    schema.insert("title".to_owned(), "Audit record of a committed batch".into());
+    serde_json::to_string_pretty(&schema).expect("a schema always serializes") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn generated_audit_record_schema_has_not_drifted() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/audit-record.schema.json");
+        if std::env::var_os("THRONG_BLESS").is_some() {
+            std::fs::write(&file, audit_record_schema()).expect("a writable checkout");
+        }
+        let checked_in = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(checked_in == audit_record_schema(), "{} has drifted; THRONG_BLESS=1 writes it again", file.display());
+    }
+}
