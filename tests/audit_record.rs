@@ -1,10 +1,11 @@
-//! Audit records, from topic to topic on a real broker (`sink.audit_topic`).
+//! Audit records: from topic to topic on a real broker (`sink.audit_topic`), and of a run over files (`sink.audit_file`).
+#![cfg(feature = "failpoints")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use support::crash_points::{self, kill_at};
-use support::daemon::{Dice, Stage, finish, records};
+use support::daemon::{self, Daemon, Dice, Stage, finish, payload, records, scratch};
 use support::kafka::{Broker, Stored, unique};
 
 mod support;
@@ -40,11 +41,15 @@ fn sum(counts: &Value) -> u64 {
     }
 }
 
-/// Committed audit records in their order, each valid by the schema that is checked in, with its place in key, partition and timestamp.
-fn audited(stage: &Stage, audit: &str) -> Vec<Value> {
+fn schema() -> jsonschema::JSONSchema {
     let schema = include_str!("../schemas/audit-record.schema.json");
     let schema = serde_json::from_str(schema).expect("JSON");
-    let schema = jsonschema::JSONSchema::compile(&schema).expect("a schema");
+    jsonschema::JSONSchema::compile(&schema).expect("a schema")
+}
+
+/// Committed audit records in their order, each valid by the schema that is checked in, with its place in key, partition and timestamp.
+fn audited(stage: &Stage, audit: &str) -> Vec<Value> {
+    let schema = schema();
     let mut found = Vec::new();
     for (stored, number) in stage.broker.read_committed(audit).iter().zip(1_u64..) {
         let record = parsed(stored);
@@ -145,6 +150,44 @@ fn a_kill_at_any_point_leaves_the_audit_records_of_an_undisturbed_run() {
         let sequence = parsed(attempt)["sequence"].as_u64().expect("a number") as usize;
         assert_eq!(attempt.payload, bytes[sequence - 1], "an aborted attempt and its retry differ");
     }
+}
+
+/// A run over files has a line for each of its batches, which agrees with the outputs.
+#[test]
+fn a_file_run_writes_an_audit_record_for_each_batch() {
+    let dir = scratch();
+    let mut dice = Dice::new(57);
+    let payloads = (0..5 * BATCH + 7).filter_map(|n| payload(n, &mut dice));
+    let input: Vec<u8> = payloads.flat_map(|line| [line, b"\n".to_vec()].concat()).collect();
+    std::fs::write(dir.path().join("in.ndjson"), input).expect("the input");
+    let ends = "[source]\nkind = \"file\"\npath = \"@/in.ndjson\"\n[sink]\nkind = \"file\"\npath = \"@/out.ndjson\"\n\
+                audit_file = \"@/out.audit\"\n";
+    let place = dir.path().to_string_lossy().into_owned();
+    let config = daemon::configure(dir.path(), "only", &ends.replace('@', &place), 0, BATCH, "1h");
+    let text = std::fs::read_to_string(&config).expect("the configuration");
+    let text = text.replace("max_lines_per_subject = 0", "max_lines_per_subject = 1");
+    std::fs::write(&config, text).expect("the configuration");
+    let mut daemon = Daemon::start(&config, &[], None);
+    assert!(daemon.wait().success(), "{}", daemon.said());
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("a file");
+    let (audit, schema) = (read("out.audit"), schema());
+    let outputs = [read("out.trace.ndjson"), read("out.visit.ndjson")];
+    let mut lines = outputs.each_ref().map(|text| text.lines());
+    let mut batches = 0;
+    for (line, number) in audit.lines().zip(1_u64..) {
+        let record: Value = serde_json::from_str(line).expect("JSON");
+        assert!(schema.is_valid(&record) && record["sequence"] == number, "{record:#}");
+        for (group, lines) in record["groups"].as_array().expect("groups").iter().zip(&mut lines) {
+            let mut classes: BTreeMap<&str, u64> = BTreeMap::new();
+            for _ in 0..group["lines"].as_u64().expect("a count") {
+                *classes.entry(lines.next().expect("a line")).or_default() += 1;
+            }
+            assert_eq!(group["smallest_crowd"], classes.into_values().min().unwrap_or(0), "batch {number}: {group}");
+        }
+        batches = number;
+    }
+    assert!(batches >= 5, "{batches} batches");
+    assert!(lines.into_iter().all(|mut rest| rest.next().is_none()), "every line is in a record");
 }
 
 /// Every text in an audit record is a name of the configuration, a digest or a word of the form.
