@@ -488,23 +488,3 @@ fn missing_topics_are_named() {
         broker.create_topic(topic, 1, compacted);
     }
 }
-
-#[test]
-fn a_source_and_a_sink_in_two_clusters_are_refused() {
-    let (Some(broker), Some(other)) = (Broker::shared(), Broker::start()) else { return };
-    let (raw, commits) = (unique("raw"), unique("commits"));
-    broker.create_topic(&raw, 1, false);
-    broker.create_topic(&commits, 1, true);
-    let place = Place::new(SCHEMA, "");
-    let process = place.start(&[
-        ("SOURCE__KIND", "kafka"),
-        ("SOURCE__BROKERS", &broker.bootstrap()),
-        ("SOURCE__TOPICS", &raw),
-        ("SINK__KIND", "kafka"),
-        ("SINK__BROKERS", &other.bootstrap()),
-        ("SINK__TOPIC", "clean"),
-        ("SINK__COMMITS_TOPIC", &commits),
-    ]);
-    let outcome = process.wait().expect(2);
-    assert!(outcome.stderr.contains("are not the same cluster"), "{}", outcome.stderr);
-}

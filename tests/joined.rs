@@ -403,7 +403,7 @@ fn a_topic_takes_the_rows_of_all_groups() {
         ("BATCH__MAX_WAIT", "1h"),
         ("BATCH__MAX_AGE", "1h"),
         ("SINK__KIND", "kafka"),
-        ("SINK__BROKERS", servers.as_str()),
+        ("SOURCE__BROKERS", servers.as_str()),
         ("SINK__TOPIC", topic.as_str()),
         ("SINK__DEAD_LETTER_TOPIC", dead.as_str()),
         ("SINK__COMMITS_TOPIC", commits.as_str()),

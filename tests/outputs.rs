@@ -150,7 +150,7 @@ fn a_topic_a_group_takes_its_lines_and_no_others() {
         ("SOURCE__TOPICS", raw.as_str()),
         ("SOURCE__GROUP", raw.as_str()),
         ("SINK__KIND", "kafka"),
-        ("SINK__BROKERS", servers.as_str()),
+        ("SOURCE__BROKERS", servers.as_str()),
         ("SINK__TOPIC", topic.as_str()),
         ("SINK__DEAD_LETTER_TOPIC", dead.as_str()),
         ("SINK__COMMITS_TOPIC", commits.as_str()),
@@ -181,7 +181,7 @@ fn a_topic_a_group_takes_its_lines_and_no_others() {
         ("SOURCE__BROKERS", &servers),
         ("SOURCE__TOPICS", &raw),
         ("SINK__KIND", "kafka"),
-        ("SINK__BROKERS", &servers),
+        ("SOURCE__BROKERS", &servers),
         ("SINK__TOPIC", "{group}"),
         ("SINK__DEAD_LETTER_TOPIC", "body"),
     ]);

@@ -19,21 +19,16 @@ fn of_table(security: &Security) -> Vec<(&'static str, AccessError, &'static str
         ("password_file", security.password().map(drop), secret),
         ("oauth.client_secret_file", security.oauth.client_secret().map(drop), secret),
         ("oauth.ca_file", readable("oauth.ca_file"), pem),
-        ("aws.credentials_file", security.aws.credentials().map(drop), secret),
     ];
     checked.into_iter().filter_map(|(key, checked, remedy)| Some((key, checked.err()?, remedy))).collect()
 }
 
-/// What is wrong with the files of both tables. A token of somebody else's may come later, and is not looked for.
+/// What is wrong with the files of `[source.security]`. A token of somebody else's may come later, and is not looked for.
 pub(super) fn problems(config: &Config, file: &str) -> Vec<Problem> {
-    let tables = [("source.security", Some(&config.source.security)), ("sink.security", config.sink.security.as_ref())];
-    let tables = tables.into_iter().filter_map(|(table, security)| Some((table, security?)));
-    tables
-        .flat_map(|(table, security)| {
-            let wrong = of_table(security).into_iter();
-            wrong.map(move |(key, error, remedy)| {
-                Problem::new(file, format!("{table}.{key}"), error.to_string(), remedy)
-            })
+    let wrong = of_table(&config.source.security).into_iter();
+    wrong
+        .map(|(key, error, remedy)| {
+            Problem::new(file, format!("source.security.{key}"), error.to_string(), remedy)
         })
         .collect()
 }

@@ -59,7 +59,7 @@ pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use registry::Registry;
 pub use secret::{Secret, SecretError};
-pub use security::{Aws, Hidden, Mechanism, Oauth, Protocol, Security};
+pub use security::{Hidden, Mechanism, Oauth, Protocol, Security};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, StateKind, Telemetry};
 pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
 pub use source::{
@@ -214,25 +214,10 @@ impl Config {
         self.source.topics.iter().cloned().chain(self.sink.residue().map(str::to_owned)).collect()
     }
 
-    /// Brokers of the sink: `sink.brokers`, or the source's.
+    /// Whether any topic is read or written, so that `source.brokers` and `source.security` are used.
     #[must_use]
-    pub fn sink_brokers(&self) -> &str {
-        self.sink.brokers.as_deref().unwrap_or(&self.source.brokers)
-    }
-
-    /// Who we are to the brokers of the sink: `sink.security`, or the source's where the brokers are the same.
-    #[must_use]
-    pub fn sink_security(&self) -> &Security {
-        static NONE: std::sync::LazyLock<Security> = std::sync::LazyLock::new(Security::default);
-        let inherited = if self.sink_brokers() == self.source.brokers { &self.source.security } else { &*NONE };
-        self.sink.security.as_ref().unwrap_or(inherited)
-    }
-
-    /// The table in which [`sink_security`](Self::sink_security) stands.
-    #[must_use]
-    pub fn sink_security_key(&self) -> &'static str {
-        let inherited = self.sink.security.is_none() && self.sink_brokers() == self.source.brokers;
-        if inherited { "source.security" } else { "sink.security" }
+    pub fn uses_kafka(&self) -> bool {
+        self.source.kind == SourceKind::Kafka || self.sink.kind == SinkKind::Kafka
     }
 }
 

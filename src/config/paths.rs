@@ -195,12 +195,8 @@ impl Config {
         let named = named.into_iter().filter_map(|(key, path)| Some((key, path?)));
         let files = named.chain(populations.map(|path| ("the population of a model", path)));
         let files = files.map(|(key, path)| Used::file(key, path));
-        let tables = [("source.security", Some(&self.source.security)), ("sink.security", self.sink.security.as_ref())];
-        let tables = tables.into_iter().filter_map(|(table, security)| Some((table, security?)));
-        let of_table = |(table, security): (&'static str, &Security)| {
-            security.files().map(move |(key, path)| Used::file(format!("{table}.{key}"), path)).collect::<Vec<_>>()
-        };
-        let files = files.chain(tables.flat_map(of_table));
+        let security = self.source.security.files();
+        let files = files.chain(security.map(|(key, path)| Used::file(format!("source.security.{key}"), path)));
         let profiles = profiles(self).map(|(key, path)| Used::file(key, path));
         files.chain(profiles).chain([Used::file("schema.file", &self.schema.file)]).collect()
     }

@@ -13,8 +13,8 @@ pub(super) const OWNED: [(&str, &str); 10] = [
     ("enable.idempotence", "the producer is transactional"),
     ("transactional.id", "it is the group's name and the state directory's own id"),
     ("group.id", "use source.group"),
-    ("bootstrap.servers", "use source.brokers or sink.brokers"),
-    ("metadata.broker.list", "use source.brokers or sink.brokers"),
+    ("bootstrap.servers", "use source.brokers"),
+    ("metadata.broker.list", "use source.brokers"),
     ("partition.assignment.strategy", "partitions are revoked cooperatively"),
     ("plugin.library.paths", "no foreign code is loaded"),
 ];

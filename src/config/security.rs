@@ -1,4 +1,4 @@
-//! `[source.security]` and `[sink.security]`: who we are to the brokers, and how we know them.
+//! `[source.security]`: credentials for the brokers, and the authorities that vouch for them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,8 +53,6 @@ pub enum Mechanism {
     ScramSha512,
     /// A token of an identity provider (`security.oauth`).
     Oauthbearer,
-    /// A signed request of AWS, for MSK (`security.aws`).
-    AwsMskIam,
 }
 
 impl Mechanism {
@@ -123,8 +121,6 @@ pub struct Security {
     pub password: Option<Hidden>,
     /// Where the token of `oauthbearer` comes from.
     pub oauth: Oauth,
-    /// Who signs for `aws-msk-iam`.
-    pub aws: Aws,
 }
 
 /// Where the token of `oauthbearer` comes from: an endpoint that is asked, or a file that somebody else renews.
@@ -155,23 +151,6 @@ pub struct Oauth {
     /// Extensions that go along with the token; names are letters (`logicalCluster`, `identityPoolId`).
     #[schemars(example = BTreeMap::from([("logicalCluster", "lkc-1")]))]
     pub extensions: BTreeMap<String, String>,
-}
-
-/// Who signs for `aws-msk-iam`: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN` of the environment, or a file
-/// of credentials.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Aws {
-    /// The region of the brokers. Required with `aws-msk-iam`.
-    #[schemars(example = &"eu-central-1")]
-    pub region: Option<String>,
-    /// A file of credentials as AWS's tools write it, read again for every token; without it, the environment. It may be readable by
-    /// owner and group only.
-    #[schemars(example = &"secret/aws-credentials")]
-    pub credentials_file: Option<PathBuf>,
-    /// The profile in `credentials_file`. Default: `default`.
-    #[schemars(example = &"throng")]
-    pub profile: Option<String>,
 }
 
 /// Bytes of a secret's file.
@@ -236,7 +215,6 @@ impl Security {
             ("oauth.client_secret_file", client_secret_file),
             ("oauth.ca_file", of_provider),
             ("oauth.token_file", token_file),
-            ("aws.credentials_file", &self.aws.credentials_file),
         ];
         files.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
     }
@@ -249,15 +227,5 @@ impl Oauth {
     /// When its file cannot be read, is empty, or is open to everybody.
     pub fn client_secret(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
         from_either(self.client_secret_file.as_deref(), self.client_secret.as_ref())
-    }
-}
-
-impl Aws {
-    /// The text of the file of credentials; none where the environment has them.
-    ///
-    /// # Errors
-    /// As [`Oauth::client_secret`].
-    pub fn credentials(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
-        from_either(self.credentials_file.as_deref(), None)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Format, Properties, Security, quantity};
+use super::{Format, Properties, quantity};
 
 /// What kind of sink takes the released records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,10 +44,6 @@ pub struct Sink {
     /// `kafka`, `file` or `none`.
     #[schemars(example = SinkKind::Kafka)]
     pub kind: SinkKind,
-    /// Kafka bootstrap servers, comma-separated. Default: the source's. With a Kafka source this must be the same
-    /// cluster (a start asks both for their names): one transaction carries outputs and consumed offsets.
-    #[schemars(example = &"kafka-1:9092")]
-    pub brokers: Option<String>,
     /// The Kafka topic of released records. Required with `kind = "kafka"`. With `{group}` in it each group has a topic of its own.
     #[schemars(example = &"wearable.sanitized")]
     pub topic: String,
@@ -112,15 +108,12 @@ pub struct Sink {
     /// Properties passed to librdkafka's producer as they are; the same rules as for `source.librdkafka`.
     #[schemars(example = Properties::example())]
     pub librdkafka: Properties,
-    /// Who we are to the brokers of the sink, and how we know them. Default: `source.security`, where the brokers are the same.
-    pub security: Option<Security>,
 }
 
 impl Default for Sink {
     fn default() -> Self {
         Self {
             kind: SinkKind::Kafka,
-            brokers: None,
             topic: String::new(),
             dead_letter_topic: "throng.dead-letters".into(),
             audit_topic: String::new(),
@@ -137,7 +130,6 @@ impl Default for Sink {
             audit_file: None,
             dead_letter_path: None,
             librdkafka: Properties::default(),
-            security: None,
         }
     }
 }

@@ -44,7 +44,6 @@ fn the_least_configuration_has_the_documented_defaults() {
         (config.batch.max_wait, config.privacy.support_window),
         (Duration::from_secs(1), Duration::from_hours(24))
     );
-    assert_eq!(config.sink_brokers(), "localhost:9092");
     assert_eq!(config.source.format(), Format::Json);
     assert_eq!(config.sink.commits_topic, "throng.commits");
     assert_eq!((config.privacy.crowd_in_batch(), config.privacy.recoding), (5, Recoding::Strict));
@@ -165,7 +164,6 @@ fn the_environment_overrides_by_type() {
             ("THRONG__BATCH__MAX_BYTES", "8MiB"),
             ("THRONG__SOURCE__SEPARATOR", ";"),
             ("THRONG__SINK__KIND", "none"),
-            ("THRONG__SINK__BROKERS", ""),
             ("THRONG__STATE__SECRET_FILE", ""),
             ("THRONG__SOURCE__LIBRDKAFKA__SECURITY_PROTOCOL", "sasl_ssl"),
             ("THRONG__SOURCE__LIBRDKAFKA__SASL_PASSWORD", "canary-99"),

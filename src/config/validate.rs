@@ -195,8 +195,8 @@ fn sink(config: &Config, found: &mut Complaints) {
             );
             let remedy = "set it, or sink.kind = \"none\" to measure only";
             found.unless(!sink.topic.is_empty(), "sink.topic", "no topic is named", remedy);
-            let brokers = !config.sink_brokers().trim().is_empty();
-            found.unless(brokers, "sink.brokers", "no broker is named", "give host:port, or remove the key");
+            let brokers = config.source.kind == SourceKind::Kafka || !config.source.brokers.trim().is_empty();
+            found.unless(brokers, "source.brokers", "no broker is named", "give host:port");
             let of_records = sink.format().is_of_records();
             found.unless(
                 of_records,

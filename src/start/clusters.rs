@@ -30,39 +30,34 @@ fn bounded(config: &Config, properties: &Properties) -> BTreeMap<String, String>
     passed
 }
 
-/// The cluster that records come from.
+fn cluster(config: &Config, properties: &Properties) -> Result<Cluster, KafkaFailure> {
+    let source = &config.source;
+    Cluster::secured(&source.brokers, bounded(config, properties), &source.security, "source.security")
+}
+
+/// The cluster with the properties of the source's consumer.
 ///
 /// # Errors
 /// When there is no thread for the keys that are to be kept.
 pub fn source_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
-    let source = &config.source;
-    Cluster::secured(&source.brokers, bounded(config, &source.librdkafka), &source.security, "source.security")
+    cluster(config, &config.source.librdkafka)
 }
 
-/// The cluster that they leave to.
+/// The cluster with the properties of the sink's producer.
 ///
 /// # Errors
 /// As [`source_cluster`].
 pub fn sink_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
-    let table = config.sink_security_key();
-    Cluster::secured(config.sink_brokers(), bounded(config, &config.sink.librdkafka), config.sink_security(), table)
+    cluster(config, &config.sink.librdkafka)
 }
 
-/// Whether both are reached alike.
-fn is_alike(config: &Config) -> bool {
-    let Config { source, sink, .. } = config;
-    config.sink_brokers() == source.brokers
-        && sink.librdkafka == source.librdkafka
-        && *config.sink_security() == source.security
-}
-
-/// Both; they are one where they are reached alike, and keep one set of keys then.
+/// The clusters for source and sink: clones that share one set of keys where their properties are equal.
 ///
 /// # Errors
 /// As [`source_cluster`].
 pub fn clusters(config: &Config) -> Result<(Cluster, Cluster), KafkaFailure> {
     let from = source_cluster(config)?;
-    let to = if is_alike(config) { from.clone() } else { sink_cluster(config)? };
+    let to = if config.sink.librdkafka == config.source.librdkafka { from.clone() } else { sink_cluster(config)? };
     Ok((from, to))
 }
 
@@ -70,20 +65,17 @@ pub fn clusters(config: &Config) -> Result<(Cluster, Cluster), KafkaFailure> {
 #[must_use]
 pub fn problems(config: &Config, file: &str) -> Vec<Problem> {
     let (source, sink) = (&config.source, &config.sink);
-    let of = |section: &'static str, brokers: &str, properties: &Properties, security, table| {
-        (section, Cluster::unkept(brokers, bounded(config, properties), security, table))
+    let of = |section: &'static str, properties: &Properties| {
+        (section, Cluster::unkept(&source.brokers, bounded(config, properties), &source.security, "source.security"))
     };
-    let read = (source.kind == SourceKind::Kafka)
-        .then(|| of("source", &source.brokers, &source.librdkafka, &source.security, "source.security"));
-    let alike = read.is_some() && is_alike(config);
-    let written = (sink.kind == SinkKind::Kafka && !alike).then(|| {
-        of("sink", config.sink_brokers(), &sink.librdkafka, config.sink_security(), config.sink_security_key())
-    });
+    let read = (source.kind == SourceKind::Kafka).then(|| of("source", &source.librdkafka));
+    let alike = read.is_some() && sink.librdkafka == source.librdkafka;
+    let written = (sink.kind == SinkKind::Kafka && !alike).then(|| of("sink", &sink.librdkafka));
     let tried = |(section, cluster): (&str, Cluster)| {
         let failure = cluster.try_settings().err()?;
         let key = match &failure {
             KafkaFailure::Setting { name, .. } => format!("{section}.librdkafka.{name}"),
-            _ => format!("{section}.security"),
+            _ => "source.security".to_owned(),
         };
         Some(Problem::new(file, key, failure.to_string(), "correct it, in the file or in the environment"))
     };

@@ -173,7 +173,7 @@ mod tests {
         let mut config = Config::default();
         config.sink.path = "canary".into();
         config.sink.topic = "canary".to_owned();
-        config.sink.brokers = Some("canary".to_owned());
+        config.source.brokers = "canary".to_owned();
         config.plan.prime = Some("canary".into());
         config.state.path = "canary".into();
         config.schema.file = "canary".into();

@@ -27,15 +27,12 @@ fn instead(property: &str) -> &'static str {
 }
 
 pub(super) fn security(config: &Config, found: &mut Complaints) {
-    let (source, sink) = (&config.source.security, config.sink.security.as_ref());
-    let is_topic = config.source.kind == SourceKind::Kafka;
-    let remedy = "remove it: a file is read by whoever may read it";
-    // A sink may take it over.
-    let used = is_topic || !source.is_given() || sink.is_none();
-    found.unless(used, "source.security", "the source is no topic", remedy);
-    table("source.security", source, &config.source.librdkafka, found);
-    let own = "sink.security";
-    table(if sink.is_some() { own } else { "source.security" }, config.sink_security(), &config.sink.librdkafka, found);
+    let security = &config.source.security;
+    let used = config.uses_kafka() || !security.is_given();
+    found.unless(used, "source.security", "no topic is read or written", "remove it");
+    for properties in [&config.source.librdkafka, &config.sink.librdkafka] {
+        table("source.security", security, properties, found);
+    }
     found.0.dedup_by(|a, b| a.key == b.key && a.message == b.message);
 }
 
@@ -57,7 +54,7 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
             found.unless(fulfilled, &key, message, remedy);
         }
     };
-    let Security { protocol, oauth, aws, .. } = security;
+    let Security { protocol, oauth, .. } = security;
     for (key, path) in security.files() {
         unless(!path.as_os_str().is_empty(), key, "no file is named", "name one, or remove the key");
     }
@@ -98,7 +95,7 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
         unless(none, "username", "this mechanism takes no user and password", remedy);
     }
     let open = *protocol == Protocol::SaslPlaintext
-        && matches!(security.mechanism, Some(Mechanism::Plain | Mechanism::Oauthbearer | Mechanism::AwsMskIam));
+        && matches!(security.mechanism, Some(Mechanism::Plain | Mechanism::Oauthbearer));
     let message = "everybody on the way would learn the password or the token";
     unless(!open, "protocol", message, "set \"sasl_tls\", or a mechanism that proves it only (\"scram-sha-512\")");
 
@@ -133,17 +130,6 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
             let key = format!("oauth.extensions.{name}");
             unless(legal, &key, "this is no name of an extension", "use letters alone, and not \"auth\"");
         }
-    }
-    let by_aws = security.mechanism == Some(Mechanism::AwsMskIam);
-    let some = *aws != crate::config::Aws::default();
-    unless(by_aws || !some, "aws", "these are for MSK", "set mechanism = \"aws-msk-iam\", or remove them");
-    if by_aws {
-        let region = aws.region.as_deref().unwrap_or_default();
-        let legal =
-            !region.is_empty() && region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        unless(legal, "aws.region", "no region is named", "name that of the brokers, for example \"eu-central-1\"");
-        let file = aws.profile.is_none() || aws.credentials_file.is_some();
-        unless(file, "aws.profile", "profiles stand in a file", "name credentials_file too");
     }
     beside(name, security, properties, found);
 }
@@ -218,7 +204,6 @@ mod tests {
                 ),
                 vec![],
             ),
-            ("protocol = \"sasl_tls\"\nmechanism = \"aws-msk-iam\"".to_owned(), vec!["aws.region"]),
         ] {
             assert_eq!(keys(&format!("[source.security]\n{lines}")), expected, "{lines}");
         }
@@ -242,6 +227,5 @@ mod tests {
         assert!(!printed.contains("canary-8813"));
         let password = config.source.security.password().expect("readable").expect("given");
         assert_eq!(password.as_str(), "canary-8813");
-        assert_eq!(config.sink_security(), &config.source.security);
     }
 }

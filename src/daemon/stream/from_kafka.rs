@@ -127,7 +127,6 @@ pub fn run_kafka(
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
     };
-    check_same_cluster(&start.cluster, &start.sink)?;
     let commit_partitions = partitions.last().copied().unwrap_or(1);
     // The one before it, where there is one.
     let residue_partitions = partitions.iter().rev().nth(1).copied().unwrap_or(1);
@@ -206,18 +205,6 @@ pub fn run_kafka(
 /// The number of the last of some topics.
 fn last(topics: &[String]) -> u16 {
     u16::try_from(topics.len().saturating_sub(1)).expect("few topics")
-}
-
-/// A transaction commits what leaves together with the offsets of what came, so both must be of one cluster.
-fn check_same_cluster(source: &Cluster, sink: &Cluster) -> Result<(), KafkaFailure> {
-    if sink.brokers == source.brokers {
-        return Ok(());
-    }
-    let (from, to) = (source.id(PATIENCE)?, sink.id(PATIENCE)?);
-    if from.is_some() && from == to {
-        return Ok(());
-    }
-    Err(KafkaFailure::TwoClusters { from: source.brokers.clone(), to: sink.brokers.clone() })
 }
 
 /// Refuses a group whose offsets lie before what this state has released. Offsets that cannot be learnt now (another

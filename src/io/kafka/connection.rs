@@ -177,15 +177,6 @@ impl Cluster {
         self.access.refused().unwrap_or(KafkaFailure::Unreachable { brokers, seconds })
     }
 
-    /// The name that the cluster gives itself; `None` when it does not tell.
-    ///
-    /// # Errors
-    /// When the settings are refused.
-    pub fn id(&self, patience: Duration) -> Result<Option<String>, KafkaFailure> {
-        let client = self.base().asking("cannot create a client")?;
-        Ok(client.client().fetch_cluster_id(patience))
-    }
-
     /// What the cluster says of `topic`. A refusal is heard at once, and ends the wait.
     fn metadata(&self, client: &Asking, topic: &str, patience: Duration) -> Result<Metadata, KafkaFailure> {
         let deadline = Instant::now() + patience;

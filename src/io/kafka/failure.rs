@@ -62,10 +62,6 @@ pub enum KafkaFailure {
     InstanceTakenOver { brokers: String },
     #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
     ReaderPanicked,
-    #[error(
-        "source.brokers ({from}) and sink.brokers ({to}) are not the same cluster: consumed offsets and released records must commit in one transaction, which no two clusters share (mirror the topic first, or release beside the source)"
-    )]
-    TwoClusters { from: String, to: String },
 }
 
 impl KafkaFailure {
@@ -78,7 +74,6 @@ impl KafkaFailure {
                 | Self::ShortRetention { .. }
                 | Self::Compacted { .. }
                 | Self::NotCompacted { .. }
-                | Self::TwoClusters { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
                 | Self::Files { .. }

@@ -49,7 +49,7 @@ pub(super) fn properties(
             Mechanism::Plain => "PLAIN",
             Mechanism::ScramSha256 => "SCRAM-SHA-256",
             Mechanism::ScramSha512 => "SCRAM-SHA-512",
-            Mechanism::Oauthbearer | Mechanism::AwsMskIam => "OAUTHBEARER",
+            Mechanism::Oauthbearer => "OAUTHBEARER",
         };
         found.push(("sasl.mechanism", text(name)));
         if mechanism.has_password() {

@@ -72,7 +72,7 @@ impl Refusal {
             return Some(Self::Mechanism);
         }
         match security.mechanism {
-            Some(Mechanism::Oauthbearer | Mechanism::AwsMskIam) => Some(Self::Token),
+            Some(Mechanism::Oauthbearer) => Some(Self::Token),
             _ => Some(Self::Password),
         }
     }
@@ -129,15 +129,9 @@ impl Refusal {
             Self::Password => {
                 format!("the broker refuses user and password: correct {t}.username and {t}.password_file")
             }
-            Self::Token if security.mechanism == Some(Mechanism::AwsMskIam) => format!(
-                "the broker refuses the signed request: correct {t}.aws.region and the credentials, and allow kafka-cluster:Connect"
-            ),
             Self::Token => format!(
                 "the broker refuses the token: correct {t}.oauth.scope, and the audience and issuer that the broker expects"
             ),
-            Self::Provider if security.mechanism == Some(Mechanism::AwsMskIam) => {
-                format!("there are no credentials to sign with: set {t}.aws.credentials_file, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-            }
             Self::Provider => format!(
                 "the identity provider gives us no token: correct {t}.oauth.client_id, {t}.oauth.client_secret_file and {t}.oauth.scope"
             ),

@@ -99,9 +99,13 @@ pub(super) fn token(oauth: &Oauth) -> Result<Token, Refusal> {
     Ok(Token { value, principal, expires_ms, extensions: oauth.extensions.clone() })
 }
 
-/// As it stands in a form.
+/// Percent-encodes everything but letters, digits and `-._~`.
 fn escaped(text: &str) -> String {
-    super::signature::escaped(text)
+    let one = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
 }
 
 #[cfg(test)]

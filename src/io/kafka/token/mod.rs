@@ -1,12 +1,9 @@
-//! Where the token of OAUTHBEARER comes from: an identity provider that is asked, a file that somebody else renews, or a request
-//! that is signed for MSK.
+//! Provides the token of OAUTHBEARER: from an identity provider, or from a file that another program renews.
 
 mod clock;
 mod endpoint;
 mod file;
 mod jwt;
-mod msk;
-mod signature;
 
 use super::live::Token;
 use super::refusal::Refusal;
@@ -19,7 +16,6 @@ use std::time::Duration;
 pub(super) enum Provider {
     Endpoint,
     File,
-    Msk,
 }
 
 /// How often a file is read again.
@@ -33,7 +29,6 @@ impl Provider {
     /// What gives the tokens of `security`; none for mechanisms without.
     pub(super) fn of(security: &Security) -> Option<Self> {
         match security.mechanism? {
-            Mechanism::AwsMskIam => Some(Self::Msk),
             Mechanism::Oauthbearer if security.oauth.token_file.is_some() => Some(Self::File),
             Mechanism::Oauthbearer => Some(Self::Endpoint),
             Mechanism::Plain | Mechanism::ScramSha256 | Mechanism::ScramSha512 => None,
@@ -48,7 +43,6 @@ impl Provider {
         match self {
             Self::Endpoint => endpoint::token(&security.oauth),
             Self::File => file::token(&security.oauth),
-            Self::Msk => msk::token(&security.aws),
         }
     }
 
@@ -57,7 +51,7 @@ impl Provider {
         let left = Duration::from_millis(u64::try_from(token.expires_ms - now_ms()).unwrap_or(0));
         match self {
             Self::File => LOOK,
-            Self::Endpoint | Self::Msk => left.mul_f64(0.7).clamp(SHORTEST, LONGEST),
+            Self::Endpoint => left.mul_f64(0.7).clamp(SHORTEST, LONGEST),
         }
     }
 }
