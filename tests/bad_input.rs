@@ -255,7 +255,7 @@ fn a_full_disk_loses_nothing() {
     for (cities, blocks) in [(1, vec![256, 700, 1400, 2800]), (300, vec![64, 128, 256, 700])] {
         let source: String = (0..6000).map(|i| wide(i, cities)).collect();
         // The planner's sample would fill the state.
-        let more = "[plan]\nsample_records = 10\n";
+        let more = "[plan]\n";
         let (place, reference) = (Place::new(SCHEMA, more), Place::new(SCHEMA, more));
         for place in [&place, &reference] {
             place.write("in.ndjson", &source);
@@ -322,9 +322,9 @@ fn mistakes_in_the_configuration_are_named() {
     refused(twice, &[], &["attribute `city` is in group[0] already"]);
     // Several mistakes are told at once.
     refused(
-        "[plan]\nsearch_budget = \"soon\"\nwindow = 3\n",
+        "[plan]\ninterval = \"soon\"\nwindow = 3\n",
         &[("BATCH__MAX_RECORDS", "0")],
-        &["search_budget", "plan.window", "MAX_RECORDS"],
+        &["plan.interval", "plan.window", "MAX_RECORDS"],
     );
 }
 

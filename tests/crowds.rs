@@ -66,7 +66,7 @@ const GROUPS: [&str; 2] = [
 #[test]
 fn threat_24_who_sees_a_batch_arrive_sees_a_crowd() {
     for groups in GROUPS {
-        for more in ["", "max_hold_batches = 3\nhold_above_loss = 0.1\n", "recoding = \"strict\"\n"] {
+        for more in ["", "max_hold_batches = 3\n", "recoding = \"strict\"\n"] {
             let with = |crowd: &str| run(&format!("[privacy]\nk = 4\n{more}{crowd}{groups}"));
             let (off, two, whole) = (with("batch_crowd = 0\n"), with("batch_crowd = 2\n"), with("batch_crowd = 4\n"));
             let alone = |stand: &Stand| {

@@ -48,15 +48,13 @@ impl Stream {
         batch: usize,
     ) -> Self {
         let attributes: Vec<&str> = groups.iter().flat_map(|(_, names)| names.clone()).chain([subject]).collect();
-        let mut settings = format!(
-            "[plan]\nwindow_records = {WINDOW}\nsample_records = 240\nhandover_batches = 2\ninterval = \"1h\"\n\
-             search_budget = \"60s\"\n"
-        );
+        let mut settings = format!("[plan]\nwindow_records = {WINDOW}\ninterval = \"1h\"\n");
         for (name, attributes) in &groups {
             let names: Vec<String> = attributes.iter().map(|a| format!("\"{a}\"")).collect();
             write!(settings, "[[group]]\nname = \"{name}\"\nattributes = [{}]\n", names.join(", ")).expect("a string");
         }
         let place = Place::new(&part_of(schema, &attributes), &settings);
+        place.write("throng.tuning", "handover_batches = 2\nsearch_budget = \"60s\"");
         let text = fs::read_to_string(place.path("throng.toml")).expect("the configuration");
         let text = text.replace("max_records = 50", &format!("max_records = {batch}"));
         place.write("throng.toml", text.replace("log_level = \"trace\"", "log_level = \"info\""));

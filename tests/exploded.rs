@@ -312,9 +312,6 @@ fn what_does_not_fit_is_refused_by_name() {
     refused(&BUNDLES.replace("\"/visits\"", "\"visits\""), "", &[], &["explode", "not a JSON pointer"]);
     refused(BUNDLES, "", &[("SOURCE__FORMAT", "csv")], &["source.format", "rows of CSV are not taken apart"]);
     refused(BUNDLES, "", &[("SOURCE__FORMAT", "parquet")], &["source.format", "Parquet"]);
-    refused(BUNDLES, "", &[("SOURCE__MAX_ELEMENTS", "0")], &["SOURCE__MAX_ELEMENTS", "1 to 1000000"]);
-    let crowded = [("SOURCE__MAX_ELEMENTS", "1000000")];
-    refused(BUNDLES, "", &crowded, &["state.max_dictionary_values", "lower source.max_elements"]);
     let nested = ("OUTPUT__SHAPE", "nested");
     refused(BUNDLES, "", &[nested, ("SINK__FORMAT", "csv")], &["output.shape", "only JSON is nested"]);
     refused(BUNDLES, "", &[nested, ("SINK__ROWS", "joined")], &["output.shape", "joined rows are flat"]);

@@ -160,10 +160,13 @@ fn visits(lines: usize) -> String {
 }
 
 /// A daemon whose state hangs after some writes; `patience` is how many seconds a write is waited for.
-fn hanging(overrides: &[(&str, &str)], patience: u64) -> (Place, Process) {
+fn hanging(tuning: Option<&str>, patience: u64) -> (Place, Process) {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(50 * 40));
-    let mut command = place.command(overrides, &[]);
+    if let Some(tuning) = tuning {
+        place.write("throng.tuning", tuning);
+    }
+    let mut command = place.command(&[], &[]);
     command.env("FAILPOINTS", format!("state-hangs=40*off->return;state-patience=return({patience})"));
     let process = Process::spawn(command, place.port);
     (place, process)
@@ -184,7 +187,7 @@ fn answers(process: &Process, page: &str, wanted: u16) {
 /// A disk that never answers again, and says nothing: the daemon is alive, not ready, and ends when it is asked to.
 #[test]
 fn a_state_disk_that_hangs_makes_the_daemon_unready_and_a_signal_ends_it() {
-    let (_place, mut process) = hanging(&[], 60);
+    let (_place, mut process) = hanging(None, 60);
     answers(&process, "/readyz", 200);
     answers(&process, "/readyz", 503);
     let (_, reasons) = process.get("/readyz").expect("a page");
@@ -199,13 +202,13 @@ fn a_state_disk_that_hangs_makes_the_daemon_unready_and_a_signal_ends_it() {
 /// Whatever does not answer, the end does not take longer than it may; and it is an end like any other kill.
 #[test]
 fn the_end_takes_no_longer_than_it_may_and_loses_nothing() {
-    let (place, mut process) = hanging(&[("PROCESS__SHUTDOWN_TIME", "1s")], 60);
+    let (place, mut process) = hanging(Some("shutdown_time = \"1s\""), 60);
     answers(&process, "/readyz", 200);
     answers(&process, "/readyz", 503);
     process.terminate();
     assert!(process.ends_within(SOON), "it ends");
     let outcome = process.wait().expect(1);
-    assert!(outcome.stderr.contains("longer than process.shutdown_time = 1s"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("longer than 1s"), "{}", outcome.stderr);
     let account = place.run(&[]).expect(0).account();
     assert_eq!(account.consumed, 50 * 40);
     assert_eq!(place.lines("out.ndjson").len() as u64, account.released);
@@ -218,7 +221,7 @@ fn the_end_takes_no_longer_than_it_may_and_loses_nothing() {
 
 #[test]
 fn a_state_disk_that_hangs_for_ever_ends_the_run_by_itself() {
-    let (place, mut process) = hanging(&[], 8);
+    let (place, mut process) = hanging(None, 8);
     assert!(process.ends_within(Duration::from_secs(120)), "it gives up");
     let outcome = process.wait().expect(1);
     assert!(outcome.stderr.contains("its disk has not answered for"), "{}", outcome.stderr);

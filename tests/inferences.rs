@@ -29,7 +29,7 @@ fn records() -> String {
 
 #[test]
 fn the_strongest_inferences_are_shown_by_attribute_and_never_a_value() {
-    let plan = "[plan]\nwindow_records = 2000\nsample_records = 400\nidentifier_cardinality = 1.0\n";
+    let plan = "[plan]\nwindow_records = 2000\n";
     let place = Place::new(SCHEMA, plan);
     let mut daemon = place.start(&[("SOURCE__PATH", "-"), ("BATCH__MAX_RECORDS", "610")]);
     let found = |status: &serde_json::Value| status["plan"]["evidence"]["strongest"].as_array().cloned();

@@ -48,9 +48,7 @@ type = "string"
 const MORE: &str = r#"
 [plan]
 window_records = 42000
-sample_records = 400
 interval = "1h"
-identifier_cardinality = 1.0
 [[group]]
 name = "lots"
 attributes = ["lot"]

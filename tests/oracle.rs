@@ -9,18 +9,19 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
+use throng::config::Tuning;
 use throng::daemon::engine::Settling;
 
 const SCHEMA: &str = schema!("oracle"; person, text "city", text "job", text "mood");
 
 /// Plans are made every second of the batch clock: the attacker need not wait for the next figures.
-const SETTINGS: &str = "[privacy]\nk = 3\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\nhandover_batches = 0\n\
-                        window_records = 6000\nsample_records = 500\n";
+const SETTINGS: &str = "[privacy]\nk = 3\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\n\
+                        window_records = 6000\n";
 const NOW: i64 = 1_700_000_000_000;
 
 /// Groups that do not change say things once a window.
 const STATIC: &str = "[privacy]\nk = 3\nmax_delay = \"1h\"\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\n\
-                      handover_batches = 0\nwindow_records = 6000\nsample_records = 500\n";
+                      window_records = 6000\n";
 
 type Records = Vec<Option<Vec<u8>>>;
 
@@ -177,7 +178,12 @@ fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
 /// long before his, or in one small batch with it.
 fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>, Vec<String>) {
     let changes = matches!(guess, Guess::Change);
-    let mut stand = Stand::with_secret(SCHEMA, if changes { STATIC } else { SETTINGS }, secret);
+    let mut stand = Stand::tuned(
+        SCHEMA,
+        if changes { STATIC } else { SETTINGS },
+        secret,
+        Tuning { handover_batches: 0, ..Tuning::default() },
+    );
     let (mut first, mut small) = (crowd(0, 2000), crowd(5000, 8));
     if together { &mut small } else { &mut first }.push(target(guess, right));
     small.push(attack(guess));

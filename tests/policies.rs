@@ -51,14 +51,11 @@ people = 12
 expect = ['{"age": "34", "ward": "north"}', '{"lot": "L1"}']
 never = ["person 1", '{"ward": "south"}']
 released = 12
-dead_lettered = 0
 [[test]]
 name = "one person does not leave"
 input = ['{"person": "anna", "lot": "L1", "age": 34, "ward": "north"}', '{"person": "cut sho']
 never = ["34", "north", "anna", "sho"]
 released = 0
-suppressed = 1
-dead_lettered = 1
 "#;
 
 struct Desk(tempfile::TempDir);

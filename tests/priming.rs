@@ -20,8 +20,14 @@ fn records(from: usize, count: usize, own_badges: bool) -> String {
     })
 }
 
-const PLAN: &str =
-    "[plan]\ndrift = 1.0\nwindow_records = 400\nsample_records = 200\nprime = \"prime.ndjson\"\ninterval = \"1h\"\n";
+const PLAN: &str = "[plan]\nwindow_records = 400\nprime = \"prime.ndjson\"\ninterval = \"1h\"\n";
+
+/// A place in which no drift asks for a plan.
+fn without_drift() -> Place {
+    let place = Place::new(SCHEMA, PLAN);
+    place.write("throng.tuning", "drift = 1.0");
+    place
+}
 
 fn adopted(said: &str) -> Vec<&str> {
     said.lines().filter(|line| line.contains("plan adopted")).collect()
@@ -31,7 +37,7 @@ fn adopted(said: &str) -> Vec<&str> {
 fn the_first_batch_is_treated_by_the_primed_plan() {
     // The badges of the file are identifiers: its plan drops the attribute. Those of the stream are not, and the first
     // batch's own plan, made from the schema alone, would show them.
-    let place = Place::new(SCHEMA, PLAN);
+    let place = without_drift();
     place.write("in.ndjson", records(5000, 40, false));
     place.write("prime.ndjson", records(0, 150, true));
     let run = place.run(&[("BATCH__MAX_RECORDS", "40")]).expect(0);
@@ -49,7 +55,7 @@ fn the_first_batch_is_treated_by_the_primed_plan() {
 
 #[test]
 fn nothing_of_the_file_is_counted_and_a_restart_does_not_read_it_again() {
-    let place = Place::new(SCHEMA, PLAN);
+    let place = without_drift();
     place.write("in.ndjson", records(5000, 40, false));
     place.write("prime.ndjson", records(0, 150, true));
     place.run(&[("BATCH__MAX_RECORDS", "40")]).expect(0);
@@ -74,7 +80,8 @@ fn nothing_of_the_file_is_counted_and_a_restart_does_not_read_it_again() {
 
 #[test]
 fn a_stream_that_is_not_like_the_file_gets_a_plan_before_it_has_grown() {
-    let place = Place::new(SCHEMA, &format!("{}handover_batches = 0\n", PLAN.replace("drift = 1.0\n", "")));
+    let place = Place::new(SCHEMA, PLAN);
+    place.write("throng.tuning", "handover_batches = 0");
     // Ages of the file are 20 to 23, those of the stream 70 to 73; a drift may ask after an eighth of the window.
     place.write("in.ndjson", records(5000, 120, false).replace("\"age\":2", "\"age\":7"));
     place.write("prime.ndjson", records(0, 200, false));
@@ -85,7 +92,7 @@ fn a_stream_that_is_not_like_the_file_gets_a_plan_before_it_has_grown() {
 
 #[test]
 fn the_page_says_that_the_plan_was_primed() {
-    let place = Place::new(SCHEMA, PLAN);
+    let place = without_drift();
     place.write("prime.ndjson", records(0, 150, true));
     let mut daemon = place.start(&[("SOURCE__PATH", "-"), ("BATCH__MAX_RECORDS", "40")]);
     // Evidence is shown with the batch after it has been gathered.
@@ -108,7 +115,7 @@ fn the_page_says_that_the_plan_was_primed() {
 
 #[test]
 fn a_file_that_cannot_be_used_is_refused_at_the_start() {
-    let place = Place::new(SCHEMA, PLAN);
+    let place = without_drift();
     place.write("in.ndjson", records(0, 40, false));
     let refused = |how: &str, wanted: &[&str]| {
         let run = place.run(&[]).expect(2);
@@ -136,7 +143,7 @@ fn a_file_that_cannot_be_used_is_refused_at_the_start() {
 #[test]
 fn a_start_that_died_before_its_first_batch_left_is_primed_alike() {
     let start = |crash: Option<&str>| {
-        let place = Place::new(SCHEMA, PLAN);
+        let place = without_drift();
         place.write("in.ndjson", records(5000, 130, false));
         place.write("prime.ndjson", records(0, 150, true));
         if let Some(point) = crash {

@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use support::binary::Place;
 use support::invariants::{GroupNames, Line, Promise, check_once};
 use support::schemas::{PERSON, schema};
-use support::stand::{Fault, Stand};
+use support::stand::{Fault, SECRET, Stand};
+use throng::config::Tuning;
 use throng::daemon::engine::Settling;
 
 /// One record: whom it names, a choice of cell by attribute, and what else is wrong with it.
@@ -203,8 +204,8 @@ impl Scenario {
         let of_several = shared.map_or(String::new(), |a| format!("shared = [\"{}\"]\n", ATTRIBUTES[a].name));
         let prime = if self.prime.is_empty() { String::new() } else { format!("prime = \"{}\"\n", prime.display()) };
         let mut text = format!(
-            "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\ncolluders = {colluders}\nmax_classes_per_subject = {budget}\nmin_tenure = {tenure}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\nsupport_window = \"{window_seconds}s\"\n\
-             [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n{of_several}{prime}[state]\nmax_ledger_classes = {classes}\n"
+            "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\ncolluders = {colluders}\nmax_classes_per_subject = {budget}\nmin_tenure = {tenure}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nsupport_window = \"{window_seconds}s\"\n\
+             [plan]\ninterval = \"2s\"\nwindow_records = 100\n{of_several}{prime}[state]\nmax_ledger_classes = {classes}\n"
         );
         for &a in &self.attributes {
             let is_number = matches!(ATTRIBUTES[a].name, "age" | "steps");
@@ -471,12 +472,7 @@ fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
 fn a_batch_encoded_ahead_never_wants_for_room() {
     let schema = schema!("visits"; person, more "[[attribute]]\nname = \"lot\"\ntype = \"string\"\nrole = \"quasi\"\n\
                   hierarchy = { kind = \"prefix\", keep = [3, 1] }\n");
-    let settings = |room| {
-        format!(
-            "[privacy]\nk = 3\n[batch]\nmax_records = 20\n[plan]\ninterval = \"2s\"\nwindow_records = 100\n\
-             sample_records = 40\n[state]\nmax_dictionary_values = {room}\n"
-        )
-    };
+    let settings = "[privacy]\nk = 3\n[batch]\nmax_records = 20\n[plan]\ninterval = \"2s\"\nwindow_records = 70\n";
     // Fifteen new values a batch: nearly an identifier, and not quite.
     let batch = |number: usize| -> Vec<Option<Vec<u8>>> {
         let visits = (number * 20)..(number * 20 + 20);
@@ -485,7 +481,8 @@ fn a_batch_encoded_ahead_never_wants_for_room() {
         visits.map(|visit| Some(record(visit).into_bytes())).collect()
     };
     let stream = |room: usize, ahead: bool| {
-        let mut stand = Stand::new(schema, &settings(room));
+        let tuning = Tuning { max_dictionary_values: room, ..Tuning::default() };
+        let mut stand = Stand::tuned(schema, settings, SECRET, tuning);
         for number in 0..40 {
             if ahead {
                 stand.announce(&batch(number + 1));

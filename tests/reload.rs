@@ -443,9 +443,7 @@ fn an_engine_that_takes_over_from_its_like_lets_out_the_same_bytes() {
         format!(
             "[privacy]\nk = 3\nmax_hold_batches = 1\nmax_lines_per_subject = 1\nmax_delay = \"10m\"\n{diverse}{groups}"
         ),
-        format!(
-            "[privacy]\nk = 3\nrecoding = \"strict\"\n[plan]\nwindow_records = 200\nsample_records = 100\ninterval = \"2m\"\n{groups}"
-        ),
+        format!("[privacy]\nk = 3\nrecoding = \"strict\"\n[plan]\nwindow_records = 200\ninterval = \"2m\"\n{groups}"),
         format!("[privacy]\nk = 3\nmin_tenure = 2\n{groups}"),
     ] {
         let undisturbed = left(&settings, Fault::Nothing);

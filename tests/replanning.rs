@@ -32,8 +32,9 @@ fn shifting(seed: u64) -> Vec<Record> {
 fn stage(broker: &Broker, seed: u64, handover: usize) -> Stage<'_> {
     let stage = Stage::new(broker, 1).with_static_membership();
     let file = stage.configure("only", 0, BATCH, "1h");
-    let plan = format!("[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = {handover}\n");
-    let text = fs::read_to_string(&file).expect("the configuration").replace("[plan]\n", &plan);
+    let plan = "[plan]\nwindow_records = 320\n";
+    fs::write(file.with_extension("tuning"), format!("handover_batches = {handover}")).expect("a file");
+    let text = fs::read_to_string(&file).expect("the configuration").replace("[plan]\n", plan);
     fs::write(file, text).expect("the configuration");
     broker.produce_records(&stage.raw, &shifting(seed));
     stage

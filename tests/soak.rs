@@ -53,7 +53,7 @@ fn configure(stage: &Stage, name: &str) {
     let text = text
         .replace("batch_crowd = 0\nrecoding = \"ladder\"\n", &format!("batch_crowd = {K}\n"))
         .replace("\n[plan]", "\nsupport_window = \"5m\"\n[plan]")
-        .replace("interval = \"1h\"", "interval = \"1m\"\nwindow_records = 20000\nsample_records = 5000")
+        .replace("interval = \"1h\"", "interval = \"1m\"\nwindow_records = 20000")
         .replace("[source.librdkafka]", &format!("[source.librdkafka]\n\"group.instance.id\" = \"{name}\""));
     fs::write(file, text).expect("a configuration");
 }

@@ -12,7 +12,8 @@ use support::binary::Place;
 use support::canaries::hex;
 use support::invariants::{Line, check_once};
 use support::schemas::{AGE, CITY, ILLNESS, MOOD, PERSON};
-use support::stand::{Fault, Stand, record};
+use support::stand::{Fault, SECRET, Stand, record};
+use throng::config::Tuning;
 use throng::daemon::engine::{BatchError, Settling};
 
 const K3: &str = "[privacy]\nk = 3\n";
@@ -366,7 +367,7 @@ fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
 
 #[test]
 fn threat_14_a_revocation_settles_what_it_takes_away_and_nothing_else() {
-    let settings = "[privacy]\nk = 3\nmax_hold_batches = 9\nhold_above_loss = 0.0\n";
+    let settings = "[privacy]\nk = 3\nmax_hold_batches = 9\n";
     let mut stand = Stand::new(&schema(&[PERSON, CITY]), settings);
     let mut records = people(0, 3, r#""city":"Zug""#);
     records.extend(people(10, 2, r#""city":"Bern""#));
@@ -399,14 +400,17 @@ fn threat_14_a_revocation_settles_what_it_takes_away_and_nothing_else() {
 fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
     // The stand compares the attempts of a batch line by line; here they follow one another under every circumstance,
     // the dictionary too small for the stream among them.
-    for settings in [
-        K3,
-        "[privacy]\nk = 3\nmax_hold_batches = 2\nhold_above_loss = 0.1\n[plan]\ninterval = \"1s\"\n",
-        "[privacy]\nk = 3\nsupport_window = \"0s\"\n",
-        "[privacy]\nk = 3\n[batch]\nmax_records = 30\n[state]\nmax_dictionary_values = 110\n\
-         [plan]\nwindow_records = 40\nsample_records = 10\n",
+    let unlimited = Tuning::default();
+    for (settings, tuning) in [
+        (K3, unlimited),
+        ("[privacy]\nk = 3\nmax_hold_batches = 2\n[plan]\ninterval = \"1s\"\n", unlimited),
+        ("[privacy]\nk = 3\nsupport_window = \"0s\"\n", unlimited),
+        (
+            "[privacy]\nk = 3\n[batch]\nmax_records = 30\n[plan]\nwindow_records = 25\n",
+            Tuning { max_dictionary_values: 110, ..unlimited },
+        ),
     ] {
-        let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY, ILLNESS]), settings);
+        let mut stand = Stand::tuned(&schema(&[PERSON, AGE, CITY, ILLNESS]), settings, SECRET, tuning);
         for batch in 0..12_usize {
             let records: Vec<_> = (0..30)
                 .map(|i| {
@@ -467,7 +471,7 @@ fn threat_16_a_tombstone_is_dropped_and_counted() {
 #[test]
 fn threat_17_the_union_of_two_instances_keeps_the_promise() {
     // Two instances with states of their own share the people: each relies on what it knows, a lower bound.
-    let settings = "[privacy]\nk = 3\nmax_hold_batches = 1\nhold_above_loss = 0.2\nsupport_window = \"20s\"\n\
+    let settings = "[privacy]\nk = 3\nmax_hold_batches = 1\nsupport_window = \"20s\"\n\
                     [[group]]\nname = \"a\"\nattributes = [\"age\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let mut instances = [0, 1].map(|partition| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);

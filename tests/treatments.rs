@@ -128,9 +128,9 @@ fn aggregates_are_means_of_crowds() {
 #[test]
 fn an_aggregate_is_no_persons_own_number() {
     const SALARIES: &str = schema!("pay"; person, number "salary", text "city");
-    let rule =
-        "[plan]\nidentifier_cardinality = 1.0\n[[treatment.rule]]\nattributes = [\"salary\"]\ntreat = \"aggregate\"\n";
+    let rule = "[[treatment.rule]]\nattributes = [\"salary\"]\ntreat = \"aggregate\"\n";
     let place = Place::new(SALARIES, rule);
+    place.write("throng.tuning", "identifier_cardinality = 1.0");
     // Ten of forty have a salary that others have: no identifier.
     let salary = |n: u64| if n.is_multiple_of(4) { 50_000 } else { 1_000 + n * n * 7 };
     let mut text = String::new();
@@ -206,9 +206,6 @@ fn what_cannot_be_is_refused_by_name() {
     let groups = "[[group]]\nname = \"all\"\nattributes = [\"age\", \"city\"]\n";
     refused(&rule("attributes = [\"city\"]\ntreat = \"perturb\""), "treatment.rule[0].attributes");
     refused(&rule("attributes = [\"person\"]\ntreat = \"suppress_cell\""), "treatment.rule[0].attributes");
-    refused(&rule("coverage_from = 1.5"), "treatment.rule[0].coverage_from");
-    refused(&rule("coverage_from = 0.5\ncoverage_below = 0.5"), "treatment.rule[0].coverage_below");
-    refused(&rule("type = \"categorical\"\ntreat = \"aggregate\""), "treatment.rule[0].treat");
     refused(&rule("treat = \"guess\""), "treatment.rule[0].treat");
     refused(&(groups.to_owned() + &rule("treat = \"compartment\"")), "treatment.rule");
     refused(&("[treatment]\npreset = \"a\"\n".to_owned() + groups), "treatment.preset");

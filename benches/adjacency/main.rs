@@ -66,7 +66,7 @@ fn floor() -> f64 {
 
 fn model(table: &Table, max_edges: u64) -> Adjacency {
     let attributes: Vec<usize> = (0..table.columns.len()).collect();
-    Adjacency::new(&attributes, Limits { max_edges, half_lives: 0 }).expect("ascending attributes")
+    Adjacency::new(&attributes, Limits { max_edges }).expect("ascending attributes")
 }
 
 fn line(what: &str, spent: Spent, increments: f64, note: &str) {
@@ -85,7 +85,7 @@ fn counting(table: &Table, max_edges: u64) {
     for at in 0..PASSING {
         let (new, old) = (columns(WINDOW + at * BATCH), columns(at * BATCH));
         came = came.or_less(Spent::on(|| window.add(&new).expect("a batch")));
-        left = left.or_less(Spent::on(|| window.subtract(&old, 0).expect("records of the window")));
+        left = left.or_less(Spent::on(|| window.subtract(&old).expect("records of the window")));
     }
     let newest = batch(&table.columns, PASSING * BATCH..WINDOW + PASSING * BATCH);
     let mut rebuilt = model(table, max_edges);

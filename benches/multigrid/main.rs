@@ -21,7 +21,7 @@ const BATCH: usize = 1_000;
 /// Each figure is the median of so many runs, the two sides in turn.
 const RUNS: usize = 3;
 /// Nothing is left out for want of room.
-const LIMITS: Limits = Limits { max_edges: u64::MAX, half_lives: 0 };
+const LIMITS: Limits = Limits { max_edges: u64::MAX };
 
 /// Of all threads of this process, in seconds.
 fn cpu_seconds() -> f64 {

@@ -25,7 +25,7 @@ fn follow(columns: &[Vec<u32>], window: usize, merging: Option<Merging>) -> Foll
     let rows = columns[0].len();
     let part = |from: usize| columns.iter().map(|column| &column[from..from + STEP]).collect::<Vec<&[u32]>>();
     let attributes: Vec<usize> = (0..columns.len()).collect();
-    let limits = Limits { max_edges: MAX_EDGES, half_lives: 0 };
+    let limits = Limits { max_edges: MAX_EDGES };
     let mut model = CoarseAdjacency::new(&attributes, limits).expect("attributes ascend");
     let (mut broken, mut filling, mut step, mut looking) = (0, 0.0, f64::INFINITY, 0.0);
     let ((), first) = timed(|| {
@@ -37,7 +37,7 @@ fn follow(columns: &[Vec<u32>], window: usize, merging: Option<Merging>) -> Foll
     for from in (STEP..rows).step_by(STEP) {
         let ((), seconds) = timed(|| {
             if from >= window {
-                model.subtract(&part(from - window), 0).expect("counted");
+                model.subtract(&part(from - window)).expect("counted");
             }
             broken += model.add(&part(from)).expect("a batch").len();
         });

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use throng::anonymity::plan::Plan;
-use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
@@ -107,7 +106,9 @@ impl Stand {
         let books = schema
             .attributes
             .iter()
-            .map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values).expect("sound hierarchies"))
+            .map(|a| {
+                Codebook::new(Arc::clone(a), &key, config.tuning.max_dictionary_values).expect("sound hierarchies")
+            })
             .collect();
         let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
         let (limits, unknown) = codec_limits(&config);
@@ -124,14 +125,8 @@ impl Stand {
         let mut stand = Self {
             codec: JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown),
             stream: Wearable::new(WearableSettings::default()).expect("the default settings"),
-            sample: Sample::new(width, config.plan.sample_records, config.plan.window_records),
-            planner: PlannerSettings {
-                k,
-                ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
-                identifier_cardinality: config.plan.identifier_cardinality,
-                window_records: config.plan.window_records,
-                batch: None,
-            },
+            sample: Sample::new(width, config.plan.sample_records(), config.plan.window_records),
+            planner: PlannerSettings { k, batch: None, ..PlannerSettings::of(&config) },
             plan: Plan::blank(Vec::new()),
             names: GroupNames::default(),
             terms: Vec::new(),
@@ -139,7 +134,7 @@ impl Stand {
                 k,
                 batch_crowd: config.privacy.crowd_in_batch(),
                 strict: false,
-                min_subjects: config.min_subjects().max(k),
+                min_subjects: k,
                 max_hold_batches: 0,
                 hold_above_loss: 1.0,
             },

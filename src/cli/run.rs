@@ -25,7 +25,7 @@ use std::time::Duration;
 ///
 /// A run over files is a job: it writes beside its outputs and replaces them at the end, all or none of it visible; started again it does
 /// the same again. Standard input (source.path = "-") is a stream whose lines leave as they are released. SIGTERM and SIGINT end a daemon
-/// in order, within process.shutdown_time: what is held is settled first. They end a job without replacing anything. A second one ends
+/// in order, within 45 seconds: what is held is settled first. They end a job without replacing anything. A second one ends
 /// either at once. SIGHUP reads the configuration of a daemon anew (see throng reload).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10")]
@@ -80,7 +80,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let checked = Checked::new(config, &file)?;
     let (config, telemetry) = (Arc::clone(&checked.config), checked.telemetry());
     let stop = stop_on_signals()?;
-    end_in_time(&stop, config.process.shutdown_time)?;
+    end_in_time(&stop, config.tuning.shutdown_time)?;
     let bar = Bar::of(&config);
     let options = Options {
         lineage: args.lineage.clone(),
@@ -171,7 +171,7 @@ fn end_in_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
         }
         std::thread::sleep(time);
         tracing::error!(
-            "the end has taken longer than process.shutdown_time = {}: ending as if killed (nothing is lost: the next start finds out whether the last batch left)",
+            "the end has taken longer than {}: ending as if killed (nothing is lost: the next start finds out whether the last batch left)",
             humantime::format_duration(time)
         );
         signal_hook::low_level::exit(1);

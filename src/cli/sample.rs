@@ -93,7 +93,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<Sample, 
     let limits = Limits {
         // Key and value in one.
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX).saturating_mul(3),
-        max_depth: config.source.max_depth as usize + 1,
+        max_depth: Limits::default().max_depth + 1,
         ..Limits::default()
     };
     let request = Request { limits, ..request(Path::new(&named), Format::Ndjson, records) };
@@ -103,7 +103,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<Sample, 
         TableError::NoRecords { .. } if !unreadable.is_empty() => {
             let count = |(why, count): (&&str, &u64)| format!("{} {}", why.replace('_', " "), text::number(*count));
             let why: Vec<String> = unreadable.iter().map(count).collect();
-            let keys = "source.format, source.key_format and source.framed";
+            let keys = "source.format and source.key_format";
             Failure::Usage(anyhow!("{named}: no message can be read ({}): correct {keys}", why.join(", ")))
         }
         error => refused(error),

@@ -45,7 +45,7 @@ pub fn format_of(path: &Path, asked: Option<FormatArg>, separator: Option<u8>) -
         config::Format::Csv => FormatArg::Csv,
         config::Format::Parquet => FormatArg::Parquet,
         // No extension names a format of messages.
-        config::Format::Json | config::Format::Avro | config::Format::Protobuf => FormatArg::Json,
+        _ => FormatArg::Json,
     });
     Ok(match kind {
         FormatArg::Csv => Format::Csv { separator: separator.map_or_else(|| separator_of(path), Ok)? },

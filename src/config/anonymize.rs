@@ -169,9 +169,6 @@ pub struct Anonymize {
     /// How records may be recoded.
     #[schemars(example = Transformation::Local)]
     pub transformation: Transformation,
-    /// Passes of local recoding at most, 2 to 100.
-    #[schemars(example = 10, extend("minimum" = 2, "maximum" = 100))]
-    pub passes: u8,
     /// Share of the records that the first pass of local recoding may leave, 0 to 1. Later passes take what they can, and
     /// what the last one leaves is suppressed: `suppression_limit` is the limit of that.
     #[schemars(example = 1.0, extend("minimum" = 0, "maximum" = 1))]
@@ -192,7 +189,6 @@ impl Default for Anonymize {
             time_limit: None,
             released: None,
             transformation: Transformation::FullDomain,
-            passes: 10,
             pass_limit: 1.0,
             microaggregation: Vec::new(),
             ceiling: Ceiling::default(),

@@ -19,15 +19,11 @@ pub struct Batch {
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"64MiB", extend("maximum" = 2_147_483_648_u32))]
     pub max_bytes: u64,
-    /// A batch this old is closed, if it has `min_subjects`.
+    /// A batch this old is closed, if it has as many subjects as `privacy.k` and `privacy.colluders` together.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"1s")]
     pub max_wait: Duration,
-    /// Distinct subjects below which the timer does not close a batch. Default: `privacy.k` and
-    /// `privacy.colluders` together, and never less.
-    #[schemars(example = 5)]
-    pub min_subjects: Option<usize>,
-    /// A batch that is still below `min_subjects` at this age is settled: its records are suppressed with reason `quiet`.
+    /// A batch that is still below that at this age is settled: its records are suppressed with reason `quiet`.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub max_age: Duration,
@@ -43,7 +39,6 @@ impl Default for Batch {
             max_records: 10_000,
             max_bytes: 64 << 20,
             max_wait: Duration::from_secs(1),
-            min_subjects: None,
             max_age: Duration::from_mins(5),
             is_whole: false,
         }

@@ -15,7 +15,6 @@ fn of_table(security: &Security) -> Vec<(&'static str, AccessError, &'static str
         ("ca_file", readable("ca_file"), pem),
         ("certificate_file", readable("certificate_file"), pem),
         ("key_file", security.key_file.as_deref().map_or(Ok(()), guarded), secret),
-        ("key_password_file", security.key_password().map(drop), secret),
         ("password_file", security.password().map(drop), secret),
         ("oauth.client_secret_file", security.oauth.client_secret().map(drop), secret),
         ("oauth.ca_file", readable("oauth.ca_file"), pem),
@@ -27,9 +26,7 @@ fn of_table(security: &Security) -> Vec<(&'static str, AccessError, &'static str
 pub(super) fn problems(config: &Config, file: &str) -> Vec<Problem> {
     let wrong = of_table(&config.source.security).into_iter();
     wrong
-        .map(|(key, error, remedy)| {
-            Problem::new(file, format!("source.security.{key}"), error.to_string(), remedy)
-        })
+        .map(|(key, error, remedy)| Problem::new(file, format!("source.security.{key}"), error.to_string(), remedy))
         .collect()
 }
 

@@ -1,34 +1,20 @@
 //! `[erasure]`: a topic that names people who are to be erased.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::complaint::Complaints;
-use super::quantity;
 use super::{Config, SourceKind};
 
 /// Who is to be erased, named in a topic that every instance reads for itself. `throng forget` and the pages erase people
 /// without it as well.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Erasure {
     /// The Kafka topic, on the brokers of the source, of which every message names a person by its key: UTF-8, spelled as `throng forget` takes
     /// it. Its value is not read, and one without a value names the person all the same. For sources of kind `kafka`; without it (`""`) there is none.
     #[schemars(example = &"throng.erasures")]
     pub topic: String,
-    /// For so long names are collected, from the first one on; then all of them are erased in one go, since an erasure writes the
-    /// state anew. What was named while the daemon was down is erased as soon as it has been read. Above 0.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"5m")]
-    pub interval: Duration,
-}
-
-impl Default for Erasure {
-    fn default() -> Self {
-        Self { topic: String::new(), interval: Duration::from_mins(5) }
-    }
 }
 
 impl Erasure {
@@ -41,13 +27,6 @@ impl Erasure {
 
 /// Complaints about the topic of erasures.
 pub(super) fn erasure(config: &Config, found: &mut Complaints) {
-    let Erasure { interval, .. } = &config.erasure;
-    found.unless(
-        *interval > Duration::ZERO,
-        "erasure.interval",
-        "names need a time to be collected",
-        "give at least 1s",
-    );
     let kafka = config.source.kind == SourceKind::Kafka || !config.erasure.is_on();
     let message = "people are named in a topic on the brokers of the source, and records come from a file";
     found.unless(kafka, "erasure.topic", message, "use throng forget, or read records from a topic");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::source::{Format, KeyFormat, SEPARATOR};
+use super::source::{Format, KeyFormat};
 
 /// Profiles: what changes slowly of a person, from a topic or a file. Attributes that are `from = "join:NAME"` in the record schema
 /// get their cells from the profile of the record's subject.
@@ -27,7 +27,8 @@ pub struct Join {
     /// place of what was known.
     #[schemars(example = &"data/profiles.csv")]
     pub path: Option<PathBuf>,
-    /// How profiles are written down. Default: by the extension of `path`, else `json`.
+    /// How profiles are written down. Default: by the extension of `path`, else `json`. Avro and Protobuf need `registry.url`; fields of CSV are
+    /// separated as those of the source are.
     #[schemars(example = Format::Json)]
     pub format: Option<Format>,
     /// Where a profile names its person: in the messages' keys (`topic`), or in its row (`path`). A JSON pointer, `""` for the whole
@@ -37,21 +38,6 @@ pub struct Join {
     /// How the keys of messages are written down.
     #[schemars(example = KeyFormat::Text)]
     pub key_format: KeyFormat,
-    /// Whether a registry's clients have written the values, as `source.framed`.
-    #[schemars(example = Some(true))]
-    pub framed: Option<bool>,
-    /// The same of keys.
-    #[schemars(example = Some(true))]
-    pub key_framed: Option<bool>,
-    /// The Avro schema (a file, in JSON) under which plain Avro values were written, as `source.writer_schema`.
-    #[schemars(example = &"schemas/profile.avsc")]
-    pub writer_schema: Option<PathBuf>,
-    /// The same of plain Avro keys.
-    #[schemars(example = &"schemas/key.avsc")]
-    pub key_writer_schema: Option<PathBuf>,
-    /// The separator of CSV fields, one ASCII character.
-    #[schemars(example = &",", extend("pattern" = SEPARATOR))]
-    pub separator: char,
     /// People of whom a profile is kept, at most, in memory and in the state. Of further ones none is taken: their cells are missing.
     #[schemars(example = 1_000_000, extend("minimum" = 1))]
     pub max_people: usize,
@@ -66,11 +52,6 @@ impl Default for Join {
             format: None,
             key: None,
             key_format: KeyFormat::Text,
-            framed: None,
-            key_framed: None,
-            writer_schema: None,
-            key_writer_schema: None,
-            separator: ',',
             max_people: 1_000_000,
         }
     }

@@ -1,8 +1,8 @@
 //! What `[[join]]` goes with.
 
 use super::complaint::Complaints;
-use super::source::{is_of_several, is_separator};
-use super::{Config, Format, Join, SourceKind};
+use super::source::is_of_several;
+use super::{Config, Join, SourceKind};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -27,9 +27,6 @@ pub(super) fn joins(config: &Config, found: &mut Complaints) {
         let one = join.topic.is_some() != join.path.is_some();
         found.unless(one, &key("topic"), "profiles are in a topic or in a file", "set one of topic and path");
         found.unless(join.max_people > 0, &key("max_people"), "nobody would have a profile", "give at least 1");
-        let remedy = "give one ASCII character like \",\" or \"\\t\"";
-        let message = "this character cannot separate fields";
-        found.unless(is_separator(join.separator), &key("separator"), message, remedy);
         match (&join.topic, &join.path) {
             (Some(_), None) => of_topic(config, join, &key, found),
             (None, Some(path)) => of_file(join, path, &key, found),
@@ -54,7 +51,7 @@ fn of_file(join: &Join, path: &Path, key: &dyn Fn(&str) -> String, found: &mut C
     let message = "profiles are read from one file, and this names a directory or a pattern";
     found.unless(!is_of_several(path), &key("path"), message, "name one file");
     let message = "a file is not read in this format";
-    found.unless(join.format() != Format::Avro, &key("format"), message, "set \"json\", \"csv\" or \"parquet\"");
+    found.unless(join.format().is_of_files(), &key("format"), message, "set \"json\", \"csv\" or \"parquet\"");
     let whole = join.key.as_deref() == Some("");
     found.unless(!whole, &key("key"), "a row is no person: one of its columns names it", "name the column");
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use super::{
-    Batch, Config, Group, Problem, Secret, access, credentials,
+    Batch, Config, Group, Problem, Secret, Tuning, access, credentials,
     environment::{self, Overrides},
     properties::is_secret,
     reference,
@@ -83,7 +83,7 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
             "a state in a topic needs a secret that is not kept in its directory",
             "name state.secret_file, or set THRONG_SECRET",
         )),
-        Ok(secret) if problems.is_empty() => return Ok(Config { secret, ..config }),
+        Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: Tuning::of(&env), ..config }),
         Ok(_) => {}
         Err(problem) => problems.push(problem),
     }
@@ -166,16 +166,6 @@ fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) 
                 "a secret does not belong into the configuration file",
                 format!("remove it and set {variable} in the environment"),
             ));
-        }
-        let security = table.get(section).and_then(|s| s.get("security"));
-        for path in [&["password"][..], &["oauth", "client_secret"]] {
-            let found = path.iter().try_fold(security, |at, name| Some(at?.get(name)));
-            if found.flatten().is_some() {
-                let key = format!("{section}.security.{}", path.join("."));
-                let variable = environment::variable(&[&[section, "security"], path].concat());
-                let remedy = format!("name {key}_file instead, or set {variable} in the environment");
-                problems.push(Problem::new(file, key, "a secret does not belong into the configuration file", remedy));
-            }
         }
     }
 }

@@ -38,6 +38,7 @@ mod sink;
 mod source;
 mod test;
 mod treatment;
+mod tuning;
 mod validate;
 
 pub use access::AccessError;
@@ -59,7 +60,7 @@ pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use registry::Registry;
 pub use secret::{Secret, SecretError};
-pub use security::{Hidden, Mechanism, Oauth, Protocol, Security};
+pub use security::{Mechanism, Oauth, Protocol, Security};
 pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, StateKind, Telemetry};
 pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
 pub use source::{
@@ -67,12 +68,10 @@ pub use source::{
 };
 pub use test::PolicyTest;
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
-
-/// `state.max_waiting_lines` of a configuration that does not name it, where the dictionaries have room for so many.
-const WAITING_UNLESS_GIVEN: usize = 500_000;
+pub use tuning::Tuning;
 
 /// Distinct values that any dictionary holds at most.
-const MOST_VALUES: usize = 1 << 26;
+pub const MOST_VALUES: usize = 1 << 26;
 
 /// The whole configuration of one daemon.
 ///
@@ -133,6 +132,10 @@ pub struct Config {
     #[serde(skip)]
     #[schemars(skip)]
     pub secret: Option<Secret>,
+    /// What is not configured.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub tuning: Tuning,
 }
 
 impl Config {
@@ -148,16 +151,10 @@ impl Config {
         !self.state.path.as_os_str().is_empty()
     }
 
-    /// Distinct subjects below which the timer does not close a batch: `batch.min_subjects`, or `privacy.k` and the colluders.
-    #[must_use]
-    pub fn min_subjects(&self) -> usize {
-        self.batch.min_subjects.unwrap_or(self.privacy.crowd())
-    }
-
     /// Records of which a dictionary must hold every value: those of the window, the planner's sample, and the batches.
     #[must_use]
     pub fn rows_remembered(&self) -> usize {
-        self.plan.window_records + self.plan.sample_records + self.batch.max_records * self.batches_remembered()
+        self.plan.window_records + self.plan.sample_records() + self.batch.max_records * self.batches_remembered()
     }
 
     /// Batches among them: those that are held, the one at work and the next, and another one of values that are made.
@@ -166,25 +163,10 @@ impl Config {
         self.privacy.max_hold_batches as usize + 2 + usize::from(self.treatment.makes_values())
     }
 
-    /// Records of a batch at most. Messages whose elements are the records are not divided: the last one may bring all of its own.
-    #[must_use]
-    pub fn most_of_batch(&self, of_elements: bool) -> usize {
-        let more = if of_elements { (self.source.max_elements as usize).saturating_sub(1) } else { 0 };
-        self.batch.max_records + more
-    }
-
-    /// Lines that wait at most: `state.max_waiting_lines`, or as many as there is room for, at most [`WAITING_UNLESS_GIVEN`].
+    /// Lines that wait for their delay at most.
     #[must_use]
     pub fn max_waiting_lines(&self) -> usize {
-        let room = self.dictionary_values().saturating_sub(self.rows_remembered());
-        self.state.max_waiting_lines.unwrap_or(room.clamp(1, WAITING_UNLESS_GIVEN))
-    }
-
-    /// Distinct values that a dictionary holds at most: `state.max_dictionary_values`; of a job whose files are one batch, which bounds
-    /// them, as many as there may be.
-    #[must_use]
-    pub fn dictionary_values(&self) -> usize {
-        if self.batch.is_whole { MOST_VALUES } else { self.state.max_dictionary_values }
+        if self.privacy.longest_delay().is_zero() { 0 } else { self.tuning.max_waiting_lines }
     }
 
     /// The names of the groups: those of `[[group]]`, or `all`, the one of everything.

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::complaint::Complaint;
 use super::source::is_pattern;
-use super::{Config, Problem, Security, Sink, SinkKind, SourceKind};
+use super::{Config, Problem, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
 const MOST_LINKS: usize = 40;

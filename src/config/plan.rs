@@ -58,53 +58,20 @@ pub struct Plan {
     /// `privacy.batch_crowd` of k; not with treatments that alter numbers or make compartments.
     #[schemars(example = ["timestamp"])]
     pub shared: Vec<String>,
-    /// Recent records that the planner learns from.
-    #[schemars(example = 200_000, extend("minimum" = 1, "maximum" = 2_147_483_648_u32))]
+    /// Recent records that the planner learns from. Candidates are measured on 20,000 of them.
+    #[schemars(example = 200_000, extend("minimum" = 1, "maximum" = 67_108_864))]
     pub window_records: usize,
-    /// Pairs of values seen together that the model of the window counts, at most: 4 to 32 bytes each. At the limit the pairs
-    /// of attributes with the most of them are no longer counted, and `throng_model_left_out_pairs` says how many.
-    #[schemars(example = 2_000_000)]
-    pub max_edges: u64,
-    /// Records after which a record weighs half as much in the model as a new one, at least an eighth of `window_records`
-    /// and `batch.max_records` together. Without it all records of the window weigh the same.
-    #[schemars(example = 100_000, extend("minimum" = 1))]
-    pub half_life_records: Option<u64>,
-    /// Records of the window on which candidates are measured. At most `window_records`.
-    #[schemars(example = 20_000, extend("minimum" = 1))]
-    pub sample_records: usize,
-    /// How often a new plan is sought.
+    /// How often a new plan is sought. One is sought as well once the values of some attribute are distributed differently from those
+    /// that the plan in force was made for.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"5m")]
     pub interval: Duration,
-    /// A new plan is sought as well once the values of some attribute are distributed so differently from those that the
-    /// plan in force was made for: Jensen–Shannon divergence in bits, above 0; 1 turns the test off.
-    #[schemars(example = 0.1, extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub drift: f64,
-    /// Once the window is full, a plan is sought beside the release and comes into force this many batches after the one
-    /// that it was asked for; the release waits for a late one no longer than `search_budget`. 0: between two batches.
-    #[schemars(example = 4, extend("maximum" = 10_000))]
-    pub handover_batches: u64,
-    /// Generalization nodes of a group's ladder where its lattice is larger than `complete_lattice`.
-    #[schemars(example = 400, extend("minimum" = 2))]
-    pub ladder_nodes: usize,
-    /// A lattice of at most this many nodes becomes the ladder as it is.
-    #[schemars(example = 5_000, extend("minimum" = 1))]
-    pub complete_lattice: usize,
-    /// How long a search beside the release may take. A plan that is not there by then is given up, and the one before stays
-    /// in force; what is proved of quasi-identifiers by then is reported, and the rest counts as unsafe.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"10s")]
-    pub search_budget: Duration,
     /// A file of records, in the source's format, from which the first plan is made before the stream begins. Its records
     /// are never released and support nobody; the plan is in force until the stream has shown as many records as were
     /// sampled of the file, or drifts from it. A state that has a plan already does not read it, but where the planner chooses
     /// the groups it is read at every start.
     #[schemars(example = &"data/prime.ndjson")]
     pub prime: Option<PathBuf>,
-    /// An attribute whose distinct values are at least this share of the window's records is a standalone identifier
-    /// and is removed; above 0, at most 1.
-    #[schemars(example = 0.8, extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub identifier_cardinality: f64,
 }
 
 impl Default for Plan {
@@ -114,18 +81,20 @@ impl Default for Plan {
             price: 0.1,
             shared: Vec::new(),
             window_records: 200_000,
-            max_edges: 2_000_000,
-            half_life_records: None,
-            sample_records: 20_000,
             interval: Duration::from_mins(5),
-            drift: 0.1,
-            handover_batches: 4,
-            ladder_nodes: 400,
-            complete_lattice: 5_000,
-            search_budget: Duration::from_secs(10),
             prime: None,
-            identifier_cardinality: 0.8,
         }
+    }
+}
+
+/// Records of the window on which candidates are measured, at most.
+const SAMPLE_RECORDS: usize = 20_000;
+
+impl Plan {
+    /// Records of the window on which candidates are measured.
+    #[must_use]
+    pub fn sample_records(&self) -> usize {
+        SAMPLE_RECORDS.min(self.window_records)
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Privacy {
     #[schemars(example = Some(5))]
     pub batch_crowd: Option<usize>,
     /// People whom one adversary can invent or join hands with. Every count of subjects asks for as many more: the support of
-    /// classes and of sensitive values, `batch_crowd` above 0, `batch.min_subjects`, the counting guard between groups, and
+    /// classes and of sensitive values, `batch_crowd` above 0, the smallest batch, the counting guard between groups, and
     /// the subjects that the values of a diverse class belong to. What the adversary adds then completes no crowd of `k`.
     #[schemars(example = 4)]
     pub colluders: usize,
@@ -52,12 +52,9 @@ pub struct Privacy {
     /// `support_window` begins anew. Nothing leaves of a stream's first batches then.
     #[schemars(example = 0)]
     pub min_tenure: u32,
-    /// How many batches a record may wait for a better crowd; 0 holds none.
+    /// How many batches a record may wait for a better crowd, where releasing it now would cost more than a twentieth of its cells; 0 holds none.
     #[schemars(example = 5)]
     pub max_hold_batches: u32,
-    /// A record is held only if releasing it now would cost more than this mean cell loss, 0 to 1.
-    #[schemars(example = 0.05, extend("minimum" = 0, "maximum" = 1))]
-    pub hold_above_loss: f64,
     /// Which raw tuples count toward a class.
     #[schemars(example = Recoding::Strict)]
     pub recoding: Recoding,
@@ -119,7 +116,6 @@ impl Default for Privacy {
             max_classes_per_subject: 0,
             min_tenure: 0,
             max_hold_batches: 0,
-            hold_above_loss: 0.05,
             recoding: Recoding::Strict,
             max_lines_per_subject: 1,
             max_delay: None,

@@ -1,19 +1,17 @@
 //! `[registry]`: where the schemas of records are kept.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::access::{AccessError, guarded};
-use super::quantity;
 
 /// A schema registry with the REST interface of Confluent's (Karapace and Apicurio have it too).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Registry {
-    /// The registry's address. Without one, Avro and Protobuf records are plain, and written under `source.writer_schema`.
+    /// The registry's address. Without one, Avro and Protobuf records are plain: read under `source.writer_schema`, and written without the number of a schema.
     #[schemars(example = &"http://registry:8081")]
     pub url: Option<String>,
     /// The user of HTTP's basic authentication.
@@ -26,16 +24,6 @@ pub struct Registry {
     /// A PEM file of the authorities that may vouch for an `https` registry, instead of the public ones.
     #[schemars(example = &"secret/ca.pem")]
     pub ca_file: Option<PathBuf>,
-    /// How long one question may take. A registry that does not answer holds up the records whose schema it has to give.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"5s")]
-    pub timeout: Duration,
-}
-
-impl Default for Registry {
-    fn default() -> Self {
-        Self { url: None, user: None, password_file: None, ca_file: None, timeout: Duration::from_secs(5) }
-    }
 }
 
 impl Registry {

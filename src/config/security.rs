@@ -1,11 +1,10 @@
 //! `[source.security]`: credentials for the brokers, and the authorities that vouch for them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::access::{AccessError, guarded};
@@ -63,29 +62,6 @@ impl Mechanism {
     }
 }
 
-/// A secret from the environment. Debug and serialization print a placeholder; its memory is wiped.
-#[derive(Clone, PartialEq, Eq, JsonSchema)]
-#[schemars(transparent)]
-pub struct Hidden(#[schemars(with = "String")] Zeroizing<String>);
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(secret)")
-    }
-}
-
-impl<'de> Deserialize<'de> for Hidden {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from).map(|text| Self(Zeroizing::new(text)))
-    }
-}
-
-impl Serialize for Hidden {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str("(secret)")
-    }
-}
-
 /// Who we are to the brokers, and how we know them. Files are read again when they change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -99,13 +75,9 @@ pub struct Security {
     /// Our certificate, PEM, with those between it and the authority: for brokers that ask for one.
     #[schemars(example = &"secret/throng.crt")]
     pub certificate_file: Option<PathBuf>,
-    /// The private key of `certificate_file`, PEM. It may be readable by owner and group only.
+    /// The private key of `certificate_file`, PEM, without a password. It may be readable by owner and group only.
     #[schemars(example = &"secret/throng.key")]
     pub key_file: Option<PathBuf>,
-    /// A file whose content opens an encrypted `key_file` (a last newline is not part of it). It may be readable by owner and group
-    /// only.
-    #[schemars(example = &"secret/key.password")]
-    pub key_password_file: Option<PathBuf>,
     /// The mechanism of SASL. Required with `sasl_plaintext` and `sasl_tls`.
     #[schemars(example = Mechanism::ScramSha512)]
     pub mechanism: Option<Mechanism>,
@@ -116,9 +88,6 @@ pub struct Security {
     /// A change is taken while the daemon runs.
     #[schemars(example = &"secret/kafka.password")]
     pub password_file: Option<PathBuf>,
-    /// The user's password, from the environment only and instead of `password_file`.
-    #[schemars(example = &"(from the environment)")]
-    pub password: Option<Hidden>,
     /// Where the token of `oauthbearer` comes from.
     pub oauth: Oauth,
 }
@@ -136,9 +105,6 @@ pub struct Oauth {
     /// A file whose content is the client's secret (a last newline is not part of it). It may be readable by owner and group only.
     #[schemars(example = &"secret/client.secret")]
     pub client_secret_file: Option<PathBuf>,
-    /// The client's secret, from the environment only and instead of `client_secret_file`.
-    #[schemars(example = &"(from the environment)")]
-    pub client_secret: Option<Hidden>,
     /// The scope that is asked for.
     #[schemars(example = &"kafka")]
     pub scope: Option<String>,
@@ -172,29 +138,13 @@ fn content(path: &Path) -> Result<Zeroizing<String>, AccessError> {
     if text.is_empty() { Err(AccessError::Empty) } else { Ok(text) }
 }
 
-/// What a file holds, or the environment gave; none where neither is configured.
-fn from_either(file: Option<&Path>, given: Option<&Hidden>) -> Result<Option<Zeroizing<String>>, AccessError> {
-    match (file, given) {
-        (Some(path), _) => content(path).map(Some),
-        (None, given) => Ok(given.map(|hidden| hidden.0.clone())),
-    }
-}
-
 impl Security {
     /// The user's password as it is now; none where none is configured.
     ///
     /// # Errors
     /// When its file cannot be read, is empty, or is open to everybody.
     pub fn password(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
-        from_either(self.password_file.as_deref(), self.password.as_ref())
-    }
-
-    /// What opens the private key as it is now; none where none is configured.
-    ///
-    /// # Errors
-    /// As [`password`](Self::password).
-    pub fn key_password(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
-        from_either(self.key_password_file.as_deref(), None)
+        self.password_file.as_deref().map(content).transpose()
     }
 
     /// Whether anything is configured.
@@ -210,7 +160,6 @@ impl Security {
             ("ca_file", &self.ca_file),
             ("certificate_file", &self.certificate_file),
             ("key_file", &self.key_file),
-            ("key_password_file", &self.key_password_file),
             ("password_file", &self.password_file),
             ("oauth.client_secret_file", client_secret_file),
             ("oauth.ca_file", of_provider),
@@ -226,6 +175,6 @@ impl Oauth {
     /// # Errors
     /// When its file cannot be read, is empty, or is open to everybody.
     pub fn client_secret(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
-        from_either(self.client_secret_file.as_deref(), self.client_secret.as_ref())
+        self.client_secret_file.as_deref().map(content).transpose()
     }
 }

@@ -50,17 +50,6 @@ pub struct State {
     /// are suppressed, but for those under distinct diversity alone, of which a few a class are enough.
     #[schemars(example = 2_000_000)]
     pub max_shown_values: usize,
-    /// Lines that wait at most for their delay (`privacy.max_delay`); at the limit a further one is thinned. Without it
-    /// 500000, or as many as `state.max_dictionary_values` leaves room for where that is less.
-    #[schemars(example = Some(500_000))]
-    pub max_waiting_lines: Option<usize>,
-    /// Pairs of a subject and a group remembered at most that have been said inside their window, and so are not said
-    /// again (`privacy.max_delay`); at the limit a further line is thinned. About 48 bytes each.
-    #[schemars(example = 2_000_000)]
-    pub max_said_lines: usize,
-    /// Distinct values remembered at most, per attribute; at the limit a new one is treated as not covered.
-    #[schemars(example = 1_000_000, extend("minimum" = 1, "maximum" = 67_108_864))]
-    pub max_dictionary_values: usize,
 }
 
 impl Default for State {
@@ -73,9 +62,6 @@ impl Default for State {
             secret_file: None,
             max_ledger_classes: 2_000_000,
             max_shown_values: 2_000_000,
-            max_waiting_lines: None,
-            max_said_lines: 2_000_000,
-            max_dictionary_values: 1_000_000,
         }
     }
 }

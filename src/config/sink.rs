@@ -84,21 +84,15 @@ pub struct Sink {
     /// end; lines of standard input leave as they are released, to a new file. Required with `kind = "file"`.
     #[schemars(example = &"out/sanitized.ndjson")]
     pub path: PathBuf,
-    /// How records are written down. Default: by the extension of `path` for files, else `json`.
+    /// How records are written down. Default: by the extension of `path` for files, else `json`. With `registry.url` messages in Avro and
+    /// Protobuf have the number of their schema before them, under which a registry's clients read them; `json_schema` needs one.
     #[schemars(example = Format::Json)]
     pub format: Option<Format>,
-    /// Whether each message has the number of its schema in the registry before it, under which a registry's clients read it.
-    /// Default: with `registry.url` for Avro and Protobuf, and never for JSON. Topics only.
-    #[schemars(example = Some(true))]
-    pub framed: Option<bool>,
     /// What a line carries: `fragments`, the attributes of its group alone, or `joined`, every attribute that leaves, with null for
     /// those of other groups. Joined rows of all groups are one file or topic, whose `path` or `topic` has no `{group}`; an absent
     /// cell is null in them. A row is one fragment all the same: nothing says which rows were one record.
     #[schemars(example = Rows::Joined)]
     pub rows: Rows,
-    /// The separator of CSV fields, one ASCII character.
-    #[schemars(example = &";", extend("pattern" = super::source::SEPARATOR))]
-    pub separator: char,
     /// The file of audit records (NDJSON) of a file sink. Without it none are written.
     #[schemars(example = &"out/audit.ndjson")]
     pub audit_file: Option<PathBuf>,
@@ -124,9 +118,7 @@ impl Default for Sink {
             residue_age: Duration::from_mins(10),
             path: PathBuf::new(),
             format: None,
-            framed: None,
             rows: Rows::Fragments,
-            separator: ',',
             audit_file: None,
             dead_letter_path: None,
             librdkafka: Properties::default(),
@@ -176,7 +168,7 @@ impl Sink {
     /// attribute.
     #[must_use]
     pub fn cannot_omit(&self) -> bool {
-        self.rows == Rows::Joined || self.format() != Format::Json
+        self.rows == Rows::Joined || !self.format().is_json()
     }
 
     /// The file that says of a file sink's output that values are exchanged between its records; `first` is the name of the first

@@ -24,13 +24,16 @@ pub enum SourceKind {
 pub enum Format {
     /// One JSON object a message; in files one a line (NDJSON).
     Json,
+    /// JSON behind the number of its JSON Schema in a registry (Confluent's serializers). Topics only.
+    #[serde(rename = "json_schema")]
+    JsonSchema,
     /// Separated values with a header row. Files only.
     Csv,
     /// Apache Parquet. Files only.
     Parquet,
-    /// One Avro datum a message, framed by a schema registry or plain. Topics only.
+    /// One Avro datum a message, behind the number of its schema in a registry, or plain. Topics only.
     Avro,
-    /// One Protobuf message a message, framed by a schema registry or plain. Topics only.
+    /// One Protobuf message a message, behind the number of its schema in a registry, or plain. Topics only.
     Protobuf,
 }
 
@@ -43,9 +46,12 @@ pub enum KeyFormat {
     Text,
     /// JSON: an object, or one value.
     Json,
-    /// One Avro datum, framed by a schema registry or plain.
+    /// JSON behind the number of its JSON Schema in a registry.
+    #[serde(rename = "json_schema")]
+    JsonSchema,
+    /// One Avro datum behind the number of its schema in a registry.
     Avro,
-    /// One Protobuf message, framed by a schema registry or plain.
+    /// One Protobuf message behind the number of its schema in a registry.
     Protobuf,
 }
 
@@ -55,21 +61,27 @@ impl Format {
     #[must_use]
     pub fn is_of_records(self) -> bool {
         match self {
-            Self::Json | Self::Avro | Self::Protobuf => true,
+            Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf => true,
             Self::Csv | Self::Parquet => false,
         }
+    }
+
+    /// Whether it is JSON, with the number of a schema before it or without.
+    #[must_use]
+    pub fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::JsonSchema)
     }
 
     /// Whether a cell may be a value of its attribute's type beside texts.
     #[must_use]
     pub fn has_types(self) -> bool {
-        matches!(self, Self::Json | Self::Avro | Self::Protobuf)
+        matches!(self, Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
 
     /// Whether files are written down like this.
     #[must_use]
     pub fn is_of_files(self) -> bool {
-        !matches!(self, Self::Avro | Self::Protobuf)
+        !matches!(self, Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
 
     /// The format that a file's extension names: `csv`/`tsv` and `parquet`, also before `gz` or `zst`; anything else is JSON.
@@ -148,50 +160,28 @@ pub struct Source {
     /// How records are written down. Default: by the extension of `path` for files, else `json`.
     #[schemars(example = Format::Json)]
     pub format: Option<Format>,
-    /// How the keys of messages are written down, where an attribute is `from = "key"`.
+    /// How the keys of messages are written down, where an attribute is `from = "key"`. Avro and Protobuf need `registry.url`.
     #[schemars(example = KeyFormat::Text)]
     pub key_format: KeyFormat,
-    /// Whether a registry's clients have written the values: a zero byte and the number of a schema come first. Default: with
-    /// `registry.url` for Avro and Protobuf, and never for JSON. The schemas of framed JSON are looked at where there is a
-    /// `registry.url`.
-    #[schemars(example = Some(true))]
-    pub framed: Option<bool>,
-    /// The same of keys. Default: with `registry.url` for Avro and Protobuf, and never for JSON and text.
-    #[schemars(example = Some(true))]
-    pub key_framed: Option<bool>,
-    /// The schema under which plain Avro or Protobuf values were written. Required where they are not framed. Of Avro a file in
-    /// JSON; of Protobuf a text (`.proto`, with what it imports beside it) or a set of descriptors (`protoc --descriptor_set_out
-    /// --include_imports`).
+    /// The schema under which plain Avro or Protobuf values were written. Without it values have the number of their schema in the
+    /// registry before them, as a registry's clients write them. Of Avro a file in JSON; of Protobuf a text (`.proto`, with what it imports
+    /// beside it) or a set of descriptors (`protoc --descriptor_set_out --include_imports`).
     #[schemars(example = &"schemas/heart-rate.avsc")]
     pub writer_schema: Option<PathBuf>,
-    /// The same of plain keys.
-    #[schemars(example = &"schemas/key.avsc")]
-    pub key_writer_schema: Option<PathBuf>,
     /// The full name of the Protobuf message in `writer_schema` that plain values are. Default: the only one at the top of that file.
     #[schemars(example = &"example.HeartRate")]
     pub message: Option<String>,
-    /// The same of plain Protobuf keys, in `key_writer_schema`.
-    #[schemars(example = &"example.Key")]
-    pub key_message: Option<String>,
     /// The file to read; a directory, or a pattern of names (`data/*.parquet`): all its files, in the order of their names; `-` for
     /// standard input (NDJSON and CSV). What gzip or Zstandard has compressed is told by how it begins. Required with `kind = "file"`.
     #[schemars(example = &"data/daily.csv")]
     pub path: PathBuf,
-    /// The separator of CSV fields, one ASCII character.
+    /// The separator of CSV fields, one ASCII character: in files of the source, of joins and of the sink.
     #[schemars(example = &";", extend("pattern" = SEPARATOR))]
     pub separator: char,
     /// The largest record that is read; a larger one is a dead letter with reason `oversized`.
     #[serde(with = "quantity::size")]
     #[schemars(with = "quantity::Size", example = &"1MiB")]
     pub max_record_bytes: u64,
-    /// How deep a JSON record may nest, 1 to 127; a deeper one is a dead letter with reason `too_deep`.
-    #[schemars(example = 32, extend("minimum" = 1, "maximum" = 127))]
-    pub max_depth: u32,
-    /// Elements of one message at most, where they are the records (`explode` of the record schema); one that has more is a dead letter with reason
-    /// `too_many_elements`, and so is one in which the cells around the elements, once for each of them, exceed `batch.max_bytes`. A message is not divided: a batch may exceed `batch.max_records` by so many less one, and dictionaries must
-    /// have room for them (`state.max_dictionary_values`).
-    #[schemars(example = 10_000, extend("minimum" = 1, "maximum" = 1_000_000))]
-    pub max_elements: u32,
     /// Properties passed to librdkafka's consumer as they are, names quoted (`"security.protocol" = "ssl"`). The ones
     /// that the exactly-once protocol depends on are refused; `"group.protocol" = "consumer"` lets brokers of Kafka 4.0 and later keep the
     /// members of the group apart (KIP-848), and they decide its times then; passwords and key material are accepted from the
@@ -211,17 +201,11 @@ impl Default for Source {
             group: "throng".into(),
             format: None,
             key_format: KeyFormat::Text,
-            framed: None,
-            key_framed: None,
             writer_schema: None,
-            key_writer_schema: None,
             message: None,
-            key_message: None,
             path: PathBuf::new(),
             separator: ',',
             max_record_bytes: 1 << 20,
-            max_depth: 32,
-            max_elements: 10_000,
             librdkafka: Properties::default(),
             security: Security::default(),
         }

@@ -46,12 +46,6 @@ pub struct PolicyTest {
     /// How many records are released, exactly; without it any number.
     #[schemars(example = Some(20))]
     pub released: Option<u64>,
-    /// How many records are suppressed, exactly; without it any number.
-    #[schemars(example = Some(0))]
-    pub suppressed: Option<u64>,
-    /// How many records are dead letters, exactly; without it any number.
-    #[schemars(example = Some(0))]
-    pub dead_lettered: Option<u64>,
 }
 
 impl PolicyTest {
@@ -65,8 +59,7 @@ impl PolicyTest {
     }
 
     fn asks_for_something(&self) -> bool {
-        let counts = [self.released, self.suppressed, self.dead_lettered];
-        !self.expect.is_empty() || !self.never.is_empty() || counts.iter().any(Option::is_some)
+        !self.expect.is_empty() || !self.never.is_empty() || self.released.is_some()
     }
 }
 
@@ -88,7 +81,7 @@ pub(super) fn tests(config: &Config, found: &mut Complaints) {
         let remedy = "remove the key, or give the records in input";
         found.unless(own, &key("people"), "the people of a file are those of its records", remedy);
         let asks = test.asks_for_something();
-        let remedy = "give expect, never, released, suppressed or dead_lettered";
+        let remedy = "give expect, never or released";
         found.unless(asks, &format!("test[{index}]"), "the test asks for nothing: it could not fail", remedy);
         let shown = test.expect.iter().all(|item| PolicyTest::cells(item).is_some_and(|cells| !cells.is_empty()));
         let remedy = "write what a line must show as '{\"attribute\": \"cell\"}'";

@@ -39,7 +39,7 @@ fn keys(result: Result<Config, Vec<Problem>>) -> Vec<String> {
 #[test]
 fn the_least_configuration_has_the_documented_defaults() {
     let config = read(LEAST).expect("nothing is missing");
-    assert_eq!((config.privacy.k, config.min_subjects(), config.batch.max_bytes), (5, 5, 64 << 20));
+    assert_eq!((config.privacy.k, config.batch.max_bytes), (5, 64 << 20));
     assert_eq!(
         (config.batch.max_wait, config.privacy.support_window),
         (Duration::from_secs(1), Duration::from_hours(24))
@@ -52,20 +52,13 @@ fn the_least_configuration_has_the_documented_defaults() {
 }
 
 #[test]
-fn what_waits_by_default_fits_the_window_and_the_dictionaries() {
-    let short = read(&format!("{LEAST}[privacy]\nsupport_window = \"10m\"")).expect("complete");
-    assert_eq!(short.privacy.longest_delay(), Duration::from_mins(10));
-    let small = |waiting: &str| {
-        read(&format!(
-            "{LEAST}[plan]\nwindow_records = 320\nsample_records = 160\n[batch]\nmax_records = 40\n[state]\nmax_dictionary_values = 600\n{waiting}"
-        ))
-    };
-    assert_eq!(small("").expect("560 rows and 40 lines").max_waiting_lines(), 40);
-    assert_eq!(keys(small("max_waiting_lines = 41")), ["state.max_dictionary_values"]);
+fn a_window_has_room_in_the_dictionaries() {
+    assert_eq!(keys(read(&format!("{LEAST}[plan]\nwindow_records = 67108864"))), ["plan.window_records"]);
+    assert!(read(&format!("{LEAST}[plan]\nwindow_records = 10000000")).is_ok());
     // Means are values that no record has: as many as a batch has records may come with it.
+    let remembered = |more: &str| read(&format!("{LEAST}{more}")).expect("complete").rows_remembered();
     let made = "[[treatment.rule]]\nattributes = [\"steps\"]\ntreat = \"aggregate\"";
-    assert_eq!(keys(small(made)), ["state.max_dictionary_values"]);
-    assert!(small(&made.replace("aggregate", "perturb")).is_ok());
+    assert_eq!(remembered(made), remembered(&made.replace("aggregate", "perturb")) + 10_000);
 }
 
 #[test]
@@ -91,7 +84,6 @@ fn every_problem_is_reported_at_once() {
 topics = ["in", "out"]
 group = ""
 seperator = ";"
-max_depth = 1000
 [source.librdkafka]
 "enable.auto.commit" = "true"
 "sasl.password" = "canary-77"
@@ -99,7 +91,6 @@ auto.offset.reset = "earliest"
 [batch]
 max_wait = "soon"
 max_bytes = "1KiB"
-min_subjects = 2
 [privacy]
 k = 1
 model = [{ kind = "l_diversity" }]
@@ -121,7 +112,6 @@ listen = "localhost"
     let mut expected = [
         "source.group",
         "source.seperator",
-        "source.max_depth",
         "source.librdkafka.enable.auto.commit",
         "source.librdkafka.sasl.password",
         "batch.max_wait",
@@ -159,7 +149,7 @@ fn the_environment_overrides_by_type() {
         &[
             ("THRONG__PRIVACY__K", "7"),
             ("THRONG__SOURCE__TOPICS", "a, b"),
-            ("THRONG__PRIVACY__HOLD_ABOVE_LOSS", "0.1"),
+            ("THRONG__PLAN__PRICE", "0.2"),
             ("THRONG__BATCH__MAX_WAIT", "250ms"),
             ("THRONG__BATCH__MAX_BYTES", "8MiB"),
             ("THRONG__SOURCE__SEPARATOR", ";"),
@@ -172,7 +162,7 @@ fn the_environment_overrides_by_type() {
         ],
     )
     .expect("all of them fit");
-    assert_eq!((config.privacy.k, config.min_subjects()), (7, 7));
+    assert_eq!(config.privacy.k, 7);
     assert_eq!(config.source.topics, ["a", "b"]);
     assert_eq!((config.batch.max_wait, config.batch.max_bytes), (Duration::from_millis(250), 8 << 20));
     assert_eq!(config.source.separator, ';');
@@ -200,7 +190,7 @@ fn overrides_that_do_not_fit_are_refused_by_name() {
         ("THRONG__GROUP", "a"),
         ("THRONG__PRIVACY__SUPPORT_WINDOW", "1 fortnight"),
         ("THRONG__SOURCE__LIBRDKAFKA__GROUP_ID", "mine"),
-        ("THRONG__PLAN__IDENTIFIER_CARDINALITY", "NaN"),
+        ("THRONG__PLAN__PRICE", "NaN"),
         ("THRONG_SECRET", "short"),
     ];
     let mut expected: Vec<&str> = env.iter().map(|(name, _)| *name).collect();

@@ -55,8 +55,7 @@ impl Treat {
 }
 
 /// Which kind of values an attribute has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// The types integer and float.
     Numeric,
@@ -72,7 +71,8 @@ pub enum Preset {
     #[default]
     KAnonymous,
     /// By coverage ([POD] Table 6.3): compartments from 50 %; below, texts are suppressed, and numbers generalized above 15 % and
-    /// perturbed up to there. **Untruthful.**
+    /// perturbed up to there. Coverage of an attribute is the share of the records whose value of it, or of it and one other attribute that are
+    /// common each by themselves, fewer than `privacy.k` people and the colluders share; the largest over all others. **Untruthful.**
     Coverage,
     /// By cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized from there; texts leave in
     /// compartments below 90 % and are suppressed from there. **Untruthful.**
@@ -124,30 +124,21 @@ impl Preset {
     }
 }
 
-/// A rule: attributes that fit everything it names are treated as it says.
+/// A rule: attributes that fit everything it names are treated as it says. Shares are those of presets alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreatmentRule {
-    /// Quasi attributes of the record schema; without it any of them may fit.
+    /// Quasi attributes of the record schema; without it all of them.
     #[schemars(example = ["steps", "heart_rate"])]
     pub attributes: Vec<String>,
-    /// Which kind of values an attribute must have.
-    #[serde(rename = "type")]
-    #[schemars(example = ValueKind::Numeric)]
+    /// Kind of values that an attribute must have.
+    #[serde(skip)]
     pub kind: Option<ValueKind>,
-    /// The least coverage, 0 to 1: the share of the records whose value of the attribute, or of it and one other attribute that are common each by
-    /// themselves, fewer than `privacy.k` people and the colluders share; the largest over all others. Measured, as `cardinality` is, at the start on
-    /// records of `plan.prime` or of the source file.
-    #[schemars(example = 0.15, extend("minimum" = 0, "maximum" = 1))]
+    /// Least coverage ([`Preset`]), 0 to 1.
+    #[serde(skip)]
     pub coverage_from: Option<f64>,
-    /// Coverage is below this.
-    #[schemars(example = 0.5, extend("minimum" = 0, "maximum" = 1))]
-    pub coverage_below: Option<f64>,
-    /// The least cardinality, 0 to 1: distinct values over records.
-    #[schemars(example = 0.1, extend("minimum" = 0, "maximum" = 1))]
-    pub cardinality_from: Option<f64>,
-    /// Cardinality is below this.
-    #[schemars(example = 0.9, extend("minimum" = 0, "maximum" = 1))]
+    /// Least cardinality that is too much, 0 to 1: distinct values over records.
+    #[serde(skip)]
     pub cardinality_below: Option<f64>,
     /// What is done.
     #[schemars(example = Treat::Perturb)]
@@ -155,21 +146,10 @@ pub struct TreatmentRule {
 }
 
 impl TreatmentRule {
-    /// Its shares by key.
-    #[must_use]
-    pub fn shares(&self) -> [(&'static str, Option<f64>); 4] {
-        [
-            ("coverage_from", self.coverage_from),
-            ("coverage_below", self.coverage_below),
-            ("cardinality_from", self.cardinality_from),
-            ("cardinality_below", self.cardinality_below),
-        ]
-    }
-
     /// Whether it asks for what must be measured.
     #[must_use]
     pub fn is_measured(&self) -> bool {
-        self.shares().iter().any(|(_, share)| share.is_some())
+        self.coverage_from.is_some() || self.cardinality_below.is_some()
     }
 }
 

@@ -122,8 +122,7 @@ pub fn begin(config: &Config, file: &str) -> Result<Begun, AnonymizeError> {
         return Err(AnonymizeError::Configuration(problems));
     }
     let key = DigestKey::of_this_run().map_err(AnonymizeError::Randomness)?;
-    let books =
-        schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values));
+    let books = schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, Codebook::most_values(a)));
     let books: Vec<Codebook> = books.collect::<Result<_, _>>()?;
     Ok(Begun { schema, books, key })
 }
@@ -158,9 +157,8 @@ pub fn described(
             return Err(problem(schema, key, message, remedy));
         }
         if book.overflowed() > 0 {
-            let limit = config.state.max_dictionary_values;
-            let message = format!("more than {limit} distinct values");
-            return Err(problem(schema, key, message, "raise state.max_dictionary_values, or round the values"));
+            let message = format!("more than {} distinct values", Codebook::most_values(attribute));
+            return Err(problem(schema, key, message, "round the values in the schema"));
         }
     }
     let of = |wanted: &dyn Fn(Role) -> bool| -> Vec<usize> {

@@ -17,6 +17,9 @@ use crate::anonymity::lattice::until::Until;
 use crate::config::{Config, Transformation};
 use std::time::Duration;
 
+/// Passes of local recoding at most.
+const PASSES: u8 = 10;
+
 /// How long the policy that comes nearest to impossible models is looked for.
 const NEAREST: Duration = Duration::from_secs(10);
 
@@ -25,7 +28,7 @@ pub(super) fn passes(config: &Config) -> Passes {
     let settings = &config.anonymize;
     let most = match settings.transformation {
         Transformation::FullDomain => 1,
-        Transformation::Local => settings.passes,
+        Transformation::Local => PASSES,
     };
     Passes { most, leaves: settings.pass_limit, strategy: settings.strategy }
 }

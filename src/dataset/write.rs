@@ -64,7 +64,7 @@ pub fn ready(config: &Config) -> Result<Replacement, AnonymizeError> {
     if let Some(path) = &config.anonymize.ceiling.catalog {
         whole::check(path)?;
     }
-    let format = file_format(config.sink.format(), config.sink.separator);
+    let format = file_format(config.sink.format(), config.source.separator);
     Replacement::ready(&placed(&config.sink.path, GROUP), GROUP, format).map_err(AnonymizeError::from)
 }
 

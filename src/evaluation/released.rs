@@ -135,7 +135,7 @@ impl Lines {
                 continue;
             }
             let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
-            let format = file_format(format, config.sink.separator);
+            let format = file_format(format, config.source.separator);
             let mut source = FileSource::open(&file, format, &columns, limits, Unknown::Refuse)?;
             let absent = source.absent_attributes();
             if !absent.is_empty() {
@@ -243,7 +243,7 @@ impl Lines {
 pub fn files(config: &Config, path: &Path, group: &str, alone: bool) -> Result<Vec<PathBuf>, SourceError> {
     if alone {
         // What was named is what is measured.
-        let format = file_format(config.sink.format(), config.sink.separator);
+        let format = file_format(config.sink.format(), config.source.separator);
         if !path.is_file()
             && let Some(files) = file::files_of(path, format)?
         {

@@ -28,7 +28,7 @@ impl Limits {
             max_bytes: config.batch.max_bytes,
             max_wait: config.batch.max_wait,
             max_age: config.batch.max_age,
-            min_subjects: config.min_subjects(),
+            min_subjects: config.privacy.crowd(),
         }
     }
 }

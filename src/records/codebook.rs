@@ -77,13 +77,19 @@ pub struct Codebook {
 }
 
 impl Codebook {
+    /// Values that codes have room for, whatever is asked for.
+    #[must_use]
+    pub fn most_values(attribute: &Attribute) -> usize {
+        (Code::MAX as usize / 2) / attribute.hierarchy.levels()
+    }
+
     /// An empty codebook for at most `max_values` distinct values; coverages are digested under `key`.
     ///
     /// # Errors
     /// When the cells of `max_values` values could not be numbered.
     pub fn new(attribute: Arc<Attribute>, key: &DigestKey, max_values: usize) -> Result<Self, CodebookError> {
         let levels = attribute.hierarchy.levels();
-        let limit = (Code::MAX as usize / 2) / levels;
+        let limit = Self::most_values(&attribute);
         if max_values == 0 || max_values > limit {
             let attribute = Arc::clone(&attribute.typing.attribute);
             return Err(CodebookError::Limit { attribute, levels, values: max_values, limit });

@@ -135,14 +135,11 @@ fn fits(rule: &TreatmentRule, attribute: &Attribute, standing: Option<Standing>)
     let numeric = is_numeric(attribute);
     let is_kind = rule.kind.is_none_or(|kind| (kind == ValueKind::Numeric) == numeric);
     let standing = standing.unwrap_or_default();
-    let within = |value: f64, from: Option<f64>, below: Option<f64>| {
-        from.is_none_or(|from| value >= from) && below.is_none_or(|below| value < below)
-    };
     is_named
         && is_kind
         && (is_alterable(attribute) || !rule.treat.is_of_numbers())
-        && within(standing.coverage, rule.coverage_from, rule.coverage_below)
-        && within(standing.cardinality, rule.cardinality_from, rule.cardinality_below)
+        && rule.coverage_from.is_none_or(|from| standing.coverage >= from)
+        && rule.cardinality_below.is_none_or(|below| standing.cardinality < below)
 }
 
 /// Names of rules that the schema does not have, or not as what can be treated.
@@ -187,13 +184,8 @@ fn most_records(attributes: usize) -> usize {
 
 /// The first `most` records, that attributes are measured on.
 fn records(config: &Config, schema: &Schema, file: &str, most: usize) -> Result<Read, Vec<Problem>> {
-    let own = config.treatment.rule.iter().any(TreatmentRule::is_measured);
-    let (key, remedy) = if own {
-        ("treatment.rule", "give rules without shares and treatment.preset = \"k-anonymous\"")
-    } else {
-        ("treatment.preset", "set treatment.preset = \"k-anonymous\"")
-    };
-    typical(config, schema, most, (file, key), ("treatments go by shares that are measured", remedy))
+    let remedy = "set treatment.preset = \"k-anonymous\"";
+    typical(config, schema, most, (file, "treatment.preset"), ("treatments go by shares that are measured", remedy))
 }
 
 #[cfg(test)]

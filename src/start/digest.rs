@@ -158,7 +158,7 @@ mod tests {
             |c| c.process.memory_limit = Some(2 << 30),
             |c| c.privacy.k = 6,
             |c| c.privacy.recoding = crate::config::Recoding::Ladder,
-            |c| c.plan.ladder_nodes = 7,
+            |c| c.plan.window_records = 7,
             |c| c.batch.max_records = 77,
             |c| c.treatment.preset = crate::config::Preset::A,
             |c| c.sink.rows = crate::config::Rows::Joined,

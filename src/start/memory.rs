@@ -11,9 +11,12 @@
 //!
 //! No limit is ever raised. Whatever is lowered, less is counted and more is suppressed (docs/architecture.md rule 8); decision 0055.
 
-use crate::config::{Config, Problem, SinkKind, SourceKind, format_size};
+use crate::config::{Config, MOST_VALUES, Problem, SinkKind, SourceKind, format_size};
 use crate::io::closing::Limits;
+use crate::records::codebook::Codebook;
 use crate::records::schema::Schema;
+use crate::risk::adjacency::MAX_EDGES;
+use crate::start::exploded::most_of_batch;
 use crate::telemetry::MemoryPart;
 
 /// Dictionaries there are at most: that of the stream, and the copies that a search for a plan and the exact re-check work on.
@@ -41,11 +44,11 @@ pub struct Bounds {
     pub max_ledger_classes: usize,
     /// As `state.max_shown_values`.
     pub max_shown_values: usize,
-    /// As `state.max_said_lines`.
+    /// Pairs of a subject and a group that are remembered as said.
     pub max_said_lines: usize,
-    /// As `state.max_waiting_lines`.
+    /// Lines that wait for their delay.
     pub max_waiting_lines: usize,
-    /// As `plan.max_edges`.
+    /// Pairs of values that the model counts.
     pub max_edges: u64,
     /// As `batch.max_bytes`.
     pub max_batch_bytes: u64,
@@ -79,9 +82,9 @@ fn unlimited(config: &Config) -> Bounds {
     Bounds {
         max_ledger_classes: config.state.max_ledger_classes,
         max_shown_values: config.state.max_shown_values,
-        max_said_lines: config.state.max_said_lines,
+        max_said_lines: config.tuning.max_said_lines,
         max_waiting_lines: config.max_waiting_lines(),
-        max_edges: config.plan.max_edges,
+        max_edges: MAX_EDGES,
         max_batch_bytes: config.batch.max_bytes,
         value_bytes: None,
         dictionary_bytes: None,
@@ -133,7 +136,7 @@ fn entries(config: &Config, schema: &Schema) -> [(u64, u64); 4] {
     [
         (config.state.max_ledger_classes as u64, class),
         (config.state.max_shown_values as u64, if privacy.model.is_empty() { 0 } else { 178 }),
-        (config.state.max_said_lines as u64, if delays { 76 } else { 0 }),
+        (config.tuning.max_said_lines as u64, if delays { 76 } else { 0 }),
         (config.max_waiting_lines() as u64, if delays { 320 + 8 * width } else { 0 }),
     ]
 }
@@ -141,7 +144,7 @@ fn entries(config: &Config, schema: &Schema) -> [(u64, u64); 4] {
 /// Bytes of the window's records, of the sample's, and of the copies that searches work on.
 fn rows(config: &Config, schema: &Schema) -> u64 {
     let width = schema.attributes.len() as u64;
-    2 * config.plan.window_records as u64 * (4 * width + 8) + 3 * config.plan.sample_records as u64 * (4 * width + 16)
+    2 * config.plan.window_records as u64 * (4 * width + 8) + 3 * config.plan.sample_records() as u64 * (4 * width + 16)
 }
 
 /// Profiles at a usual size, twice: those that are read at a start take the place of those that are known.
@@ -169,8 +172,7 @@ fn divide(config: &Config, schema: &Schema, limit: u64) -> Option<Division> {
     };
 
     let rows = rows(config, schema);
-    let pairs =
-        config.plan.max_edges.min((rest / 5).saturating_sub(rows) / A_PAIR).max(LEAST_PAIRS.min(config.plan.max_edges));
+    let pairs = MAX_EDGES.min((rest / 5).saturating_sub(rows) / A_PAIR).max(LEAST_PAIRS);
     let window = rows + pairs * A_PAIR;
     let profiles = profiles(config, schema).min(rest / 5);
     let dictionaries = rest.checked_sub(queues + ledger + window + profiles)?;
@@ -241,6 +243,19 @@ fn machine_memory() -> Option<u64> {
     total.into_iter().chain(group).min()
 }
 
+/// Distinct values that a dictionary holds at most: every record that is remembered may bring one of its own.
+#[must_use]
+pub fn max_dictionary_values(config: &Config, schema: &Schema) -> usize {
+    let room = schema.attributes.iter().map(|attribute| Codebook::most_values(attribute)).min();
+    if config.batch.is_whole {
+        return MOST_VALUES.min(room.unwrap_or(MOST_VALUES));
+    }
+    // A message whose elements are the records is not divided among batches.
+    let more = most_of_batch(config, schema.explode.is_some()) - config.batch.max_records;
+    let needed = config.rows_remembered() + config.batches_remembered() * more + config.max_waiting_lines();
+    config.tuning.max_dictionary_values.max(needed)
+}
+
 /// What the clients of brokers may queue; `None` without a limit.
 #[must_use]
 pub fn queues(config: &Config) -> Option<Queues> {
@@ -294,11 +309,11 @@ impl Division {
         let (asked, own) = (unlimited(config), &self.bounds);
         let pairs = [
             ("batch.max_bytes", asked.max_batch_bytes, own.max_batch_bytes),
-            ("plan.max_edges", asked.max_edges, own.max_edges),
+            ("pairs of values in the model", asked.max_edges, own.max_edges),
             ("state.max_ledger_classes", asked.max_ledger_classes as u64, own.max_ledger_classes as u64),
             ("state.max_shown_values", asked.max_shown_values as u64, own.max_shown_values as u64),
-            ("state.max_said_lines", asked.max_said_lines as u64, own.max_said_lines as u64),
-            ("state.max_waiting_lines", asked.max_waiting_lines as u64, own.max_waiting_lines as u64),
+            ("lines remembered as said", asked.max_said_lines as u64, own.max_said_lines as u64),
+            ("lines that wait", asked.max_waiting_lines as u64, own.max_waiting_lines as u64),
         ];
         pairs.into_iter().filter(|(_, asked, own)| own < asked).collect()
     }

@@ -29,12 +29,9 @@ fn value(config: &Config, wanted: Vec<Wanted>) -> PartAsked<'_> {
     let source = &config.source;
     PartAsked {
         format: PartFormat::of_values(source.format()),
-        framed: source.framed,
-        framed_key: "source.framed".into(),
+        format_key: "source.format".into(),
         writer_schema: source.writer_schema.as_deref(),
-        schema_key: "source.writer_schema".into(),
         message: source.message.as_deref(),
-        message_key: "source.message".into(),
         is_value: true,
         wanted,
         unknown: codec_limits(config).1,
@@ -45,12 +42,9 @@ fn key(config: &Config, wanted: Vec<Wanted>) -> PartAsked<'_> {
     let source = &config.source;
     PartAsked {
         format: PartFormat::of_keys(source.key_format),
-        framed: source.key_framed,
-        framed_key: "source.key_framed".into(),
-        writer_schema: source.key_writer_schema.as_deref(),
-        schema_key: "source.key_writer_schema".into(),
-        message: source.key_message.as_deref(),
-        message_key: "source.key_message".into(),
+        format_key: "source.key_format".into(),
+        writer_schema: None,
+        message: None,
         is_value: false,
         wanted,
         unknown: codec_limits(config).1,

@@ -1,7 +1,7 @@
 //! Where attributes stand in lines that are nested as the input was.
 
 use crate::codec::{Nesting, Step};
-use crate::config::{Config, Format, OutputShape, Problem, Rows, SinkKind};
+use crate::config::{Config, OutputShape, Problem, Rows, SinkKind};
 use crate::records::schema::{Attribute, Origin, Place, Schema};
 
 /// The last place of an array that is written: what lies before it is written as `null`.
@@ -43,7 +43,7 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut problem = |message: String, remedy: &str| found.push(Problem::new(file, "output.shape", message, remedy));
     let flat = "set output.shape = \"flat\"";
-    if config.sink.format() != Format::Json {
+    if !config.sink.format().is_json() {
         problem(
             "only JSON is nested, and sink.format is another".into(),
             "set sink.format = \"json\", or output.shape = \"flat\"",

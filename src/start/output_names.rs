@@ -16,7 +16,7 @@ pub fn written_under(config: &Config) -> Option<FramedAs> {
     match config.sink.format() {
         Format::Avro => Some(FramedAs::Avro),
         Format::Protobuf => Some(FramedAs::Protobuf),
-        Format::Json if config.sink.framed == Some(true) => Some(FramedAs::Json),
+        Format::JsonSchema => Some(FramedAs::Json),
         Format::Json | Format::Csv | Format::Parquet => None,
     }
 }
@@ -24,7 +24,7 @@ pub fn written_under(config: &Config) -> Option<FramedAs> {
 /// Whether lines have the number of their schema before them.
 #[must_use]
 pub fn is_framed(config: &Config) -> bool {
-    written_under(config).is_some() && config.registry.url.is_some() && config.sink.framed != Some(false)
+    written_under(config).is_some() && config.registry.url.is_some()
 }
 
 /// A name as schemas take it: letters, digits and underscores, no digit first.
@@ -50,18 +50,14 @@ pub fn choice_name(attribute: &Attribute) -> String {
     format!("{}_cell", schema_name(&attribute.name))
 }
 
-/// Attributes that a schema would call the same, and frames that cannot be.
+/// Attributes that a schema would call the same, and a registry that is not there.
 #[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     let under = written_under(config);
-    if config.sink.framed == Some(true) && config.sink.kind == SinkKind::File {
-        let message = "only messages of a topic have frames";
-        found.push(Problem::new(file, "sink.framed", message, "remove the key, or write a topic"));
-    }
-    if config.sink.framed == Some(true) && under.is_some() && config.registry.url.is_none() {
-        let message = "framed records have their schemas in a registry";
-        found.push(Problem::new(file, "registry.url", message, "name it, or remove sink.framed"));
+    if under == Some(FramedAs::Json) && config.registry.url.is_none() {
+        let message = "lines under a JSON Schema have its number in a registry";
+        found.push(Problem::new(file, "registry.url", message, "name it, or set sink.format = \"json\""));
     }
     let (kind, protobuf) = match under {
         Some(FramedAs::Avro) => ("Avro", false),

@@ -39,7 +39,7 @@ fn checked(shape: &str) -> Checked {
     std::fs::write(folder.path().join("s.toml"), SCHEMA).expect("a schema");
     std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
     let config = format!(
-        "[source]\ntopics = [\"raw\"]\n[sink]\ntopic = \"out\"\nframed = true\n[registry]\nurl = \"http://localhost\"\n\
+        "[source]\ntopics = [\"raw\"]\n[sink]\ntopic = \"out\"\nformat = \"json_schema\"\n[registry]\nurl = \"http://localhost\"\n\
          [output]\nshape = \"{shape}\"\n[schema]\nfile = \"{place}/s.toml\"\n\
          [state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n"
     );

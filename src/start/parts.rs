@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub(super) enum PartFormat {
     Text,
     Json,
+    JsonSchema,
     Avro,
     Protobuf,
 }
@@ -24,6 +25,7 @@ impl PartFormat {
         match format {
             Format::Avro => Self::Avro,
             Format::Protobuf => Self::Protobuf,
+            Format::JsonSchema => Self::JsonSchema,
             // Formats of whole files: refused where a topic is configured.
             Format::Json | Format::Csv | Format::Parquet => Self::Json,
         }
@@ -33,6 +35,7 @@ impl PartFormat {
         match format {
             KeyFormat::Text => Self::Text,
             KeyFormat::Json => Self::Json,
+            KeyFormat::JsonSchema => Self::JsonSchema,
             KeyFormat::Avro => Self::Avro,
             KeyFormat::Protobuf => Self::Protobuf,
         }
@@ -41,7 +44,7 @@ impl PartFormat {
     /// What the configuration's problems call it, where a record cannot be read without the schema of its writer.
     fn with_schema(self) -> Option<&'static str> {
         match self {
-            Self::Text | Self::Json => None,
+            Self::Text | Self::Json | Self::JsonSchema => None,
             Self::Avro => Some("Avro"),
             Self::Protobuf => Some("Protobuf"),
         }
@@ -49,8 +52,8 @@ impl PartFormat {
 
     fn framed_as(self) -> Option<FramedAs> {
         match self {
-            Self::Text => None,
-            Self::Json => Some(FramedAs::Json),
+            Self::Text | Self::Json => None,
+            Self::JsonSchema => Some(FramedAs::Json),
             Self::Avro => Some(FramedAs::Avro),
             Self::Protobuf => Some(FramedAs::Protobuf),
         }
@@ -78,19 +81,18 @@ impl Wanted {
     }
 }
 
+/// The key that names the schema of plain values.
+const SCHEMA_KEY: &str = "source.writer_schema";
+
 /// One part of a message, as it is configured.
 pub(super) struct PartAsked<'a> {
     pub format: PartFormat,
-    pub framed: Option<bool>,
     /// The key of the configuration that says so.
-    pub framed_key: String,
+    pub format_key: String,
+    /// The schema under which it was written, where it is plain.
     pub writer_schema: Option<&'a Path>,
-    /// The key of the configuration that names it.
-    pub schema_key: String,
     /// The Protobuf message of that schema.
     pub message: Option<&'a str>,
-    /// The key of the configuration that names it.
-    pub message_key: String,
     /// Values that are not looked for in are decoded all the same: what cannot be read is no record.
     pub is_value: bool,
     pub wanted: Vec<Wanted>,
@@ -98,8 +100,9 @@ pub(super) struct PartAsked<'a> {
 }
 
 impl PartAsked<'_> {
-    fn is_framed(&self, config: &Config) -> bool {
-        self.framed.unwrap_or(self.format.with_schema().is_some() && config.registry.url.is_some())
+    /// Whether the number of its schema in a registry comes first.
+    fn is_framed(&self) -> bool {
+        self.format.framed_as().is_some() && self.writer_schema.is_none()
     }
 
     fn fields(&self) -> Vec<(usize, Field)> {
@@ -113,42 +116,37 @@ impl PartAsked<'_> {
             found.push(Problem::new(file, key, message, remedy));
         };
         let used = self.is_value || !self.wanted.is_empty();
-        let framed = self.is_framed(config);
-        if used && framed && self.format == PartFormat::Text {
-            problem(&self.framed_key, "a text has no frame".into(), "set another format, or remove the key");
-        }
-        if self.message.is_some() && (self.format != PartFormat::Protobuf || framed || !used) {
+        if self.message.is_some() && (self.format != PartFormat::Protobuf || self.is_framed()) {
             let message = "the message of plain Protobuf is named, and none is read";
-            problem(&self.message_key, message.into(), "remove the key: a frame says which message it is");
+            problem("source.message", message.into(), "name its schema in source.writer_schema, or remove the key");
         }
-        let Some(name) = self.format.with_schema().filter(|_| used) else { return found };
-        if framed && config.registry.url.is_none() {
-            problem("registry.url", "framed records have their schemas in a registry".into(), "name it");
-        }
-        if framed && self.framed.is_none() && self.writer_schema.is_some() {
-            let message =
-                format!("a writer's schema is named for plain {name}, and with registry.url frames are expected");
-            let remedy = format!("set it to false for plain {name}, or remove the writer's schema");
-            problem(&self.framed_key, message, &remedy);
-        }
-        match self.writer_schema {
-            _ if framed => {}
-            None => {
-                let remedy = "name the file of the schema, or a registry (registry.url)";
-                let message = format!("plain {name} cannot be read without its writer's schema");
-                problem(&self.schema_key, message, remedy);
+        let Some(name) = self.format.with_schema().filter(|_| used) else {
+            if self.writer_schema.is_some() {
+                let message = "JSON is read without its writer's schema";
+                problem(SCHEMA_KEY, message.into(), "remove the key, or set source.format");
             }
-            Some(path) => match self.of_writer(path, config) {
-                Err(what) => problem(&self.schema_key, what, "correct the file, or name another one"),
-                Ok((_, missing)) => {
-                    for wanted in self.wanted.iter().filter(|w| !w.optional && missing.contains(&w.at)) {
-                        let place = wanted.field.pointer.join("/");
-                        let message = format!("it has no field /{place}, where {} is", wanted.name);
-                        let remedy = "correct its place (`pointer` of an attribute in the schema)";
-                        problem(&self.schema_key, message, remedy);
-                    }
+            return found;
+        };
+        if self.is_framed() && config.registry.url.is_none() {
+            let message = format!("{name} cannot be read without its writer's schema");
+            let remedy = if self.format_key == "source.format" {
+                "name a registry (registry.url), or the file of the schema in source.writer_schema"
+            } else {
+                "name a registry (registry.url)"
+            };
+            problem(&self.format_key, message, remedy);
+        }
+        let Some(path) = self.writer_schema else { return found };
+        match self.of_writer(path, config) {
+            Err(what) => problem(SCHEMA_KEY, what, "correct the file, or name another one"),
+            Ok((_, missing)) => {
+                for wanted in self.wanted.iter().filter(|w| !w.optional && missing.contains(&w.at)) {
+                    let place = wanted.field.pointer.join("/");
+                    let message = format!("it has no field /{place}, where {} is", wanted.name);
+                    let remedy = "correct its place (`pointer` of an attribute in the schema)";
+                    problem(SCHEMA_KEY, message, remedy);
                 }
-            },
+            }
         }
         found
     }
@@ -185,8 +183,7 @@ impl PartAsked<'_> {
     ) -> Result<Box<dyn Part>, Problem> {
         let (limits, unknown, fields) = (codec_limits(config).0, self.unknown, self.fields());
         let json = |fields: &[(usize, Field)]| JsonCodec::of_part(fields, limits).with_unknown(unknown);
-        let framed = self.is_framed(config);
-        if let (true, Some(client), Some(format)) = (framed, client, self.format.framed_as()) {
+        if let (true, Some(client), Some(format)) = (self.is_framed(), client, self.format.framed_as()) {
             let types = self.wanted.iter().map(|wanted| wanted.kind).collect();
             let optional = self.wanted.iter().filter(|wanted| wanted.optional).map(|wanted| wanted.at).collect();
             let wanted = WantedFields { format, fields, types, optional, limits, unknown };
@@ -194,13 +191,12 @@ impl PartAsked<'_> {
         }
         Ok(match self.format {
             PartFormat::Text => Box::new(Plain(Box::new(TextCodec::new(&fields, limits)))),
-            PartFormat::Json if framed => Box::new(FramedJson(json(&fields))),
+            PartFormat::JsonSchema => Box::new(FramedJson(json(&fields))),
             PartFormat::Json => Box::new(Plain(Box::new(json(&fields)))),
             PartFormat::Avro | PartFormat::Protobuf => {
                 let path = self.writer_schema.unwrap_or(Path::new(""));
                 let found = self.of_writer(path, config);
-                let (decoder, _) =
-                    found.map_err(|what| Problem::new(file, &self.schema_key, what, "correct the file"))?;
+                let (decoder, _) = found.map_err(|what| Problem::new(file, SCHEMA_KEY, what, "correct the file"))?;
                 Box::new(Plain(decoder))
             }
         })
@@ -222,7 +218,6 @@ pub fn client(config: &Config, file: &str) -> Result<Option<Arc<Client>>, Proble
         url,
         user: registry.user.as_deref().map(|user| (user, password)),
         authorities: registry.ca_file.as_deref(),
-        timeout: registry.timeout,
     };
     let client = Client::new(&access).map_err(|error| {
         Problem::new(file, "registry.ca_file", error.to_string(), "name a PEM file of certificates")

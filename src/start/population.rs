@@ -12,6 +12,7 @@ use crate::records::raw::Token;
 use crate::records::schema::Schema;
 use crate::records::subject::{NO_SUBJECT, Subjects};
 use crate::release::listed::Listed;
+use crate::start::memory::max_dictionary_values;
 use crate::start::reading::file_format;
 use crate::start::reading::{codec_limits, fields};
 use sha2::{Digest, Sha256};
@@ -88,7 +89,7 @@ impl From<SourceError> for Refused {
 
 impl From<CodebookError> for Refused {
     fn from(error: CodebookError) -> Self {
-        Self { message: error.to_string(), remedy: "correct state.max_dictionary_values" }
+        Self { message: error.to_string(), remedy: "give the attribute fewer levels in the schema" }
     }
 }
 
@@ -126,7 +127,7 @@ impl KnownColumns {
         for attribute in (0..schema.attributes.len()).filter(there) {
             let described = &schema.attributes[attribute];
             if described.role.is_quasi() {
-                let book = Codebook::new(Arc::clone(described), &key, config.state.max_dictionary_values)?;
+                let book = Codebook::new(Arc::clone(described), &key, max_dictionary_values(config, schema))?;
                 quasi.insert(attribute, (book, Vec::new()));
             }
         }
@@ -218,9 +219,9 @@ impl People {
         let (mut known, mut codes) = (Vec::new(), Vec::new());
         for (attribute, (book, column)) in quasi.into_iter().filter(|(attribute, _)| seen.contains(attribute)) {
             if book.overflowed() > 0 {
-                let (name, limit) = (&schema.attributes[attribute].name, config.state.max_dictionary_values);
+                let (name, limit) = (&schema.attributes[attribute].name, max_dictionary_values(config, schema));
                 let message = format!("attribute {name:?} has more than {limit} values");
-                return refused(message, "raise state.max_dictionary_values, or round the values in the schema");
+                return refused(message, "round the values in the schema");
             }
             known.push((attribute, book));
             codes.push(column);

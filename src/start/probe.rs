@@ -12,6 +12,7 @@ use crate::records::codebook::{ABSENT, Codebook, NULL};
 use crate::records::digest::DigestKey;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
+use crate::start::memory::max_dictionary_values;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,7 +46,7 @@ pub struct Probe {
 /// When it cannot be read.
 pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, SamplingError> {
     let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &key, config.state.max_dictionary_values);
+    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &key, max_dictionary_values(config, schema));
     let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect::<Result<_, _>>()?;
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
     let (limits, unknown) = codec_limits(config);
@@ -74,7 +75,7 @@ pub fn probe(config: &Config, schema: &Schema, path: &Path) -> Result<Probe, Sam
     let counted = |counts: Vec<u64>| counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect();
     let Beside { named: dropped, unnamed, uncounted } = match format {
         // No extension names a format of messages.
-        Format::Json | Format::Avro | Format::Protobuf => keys_beside(config, schema, path),
+        Format::Json | Format::JsonSchema | Format::Avro | Format::Protobuf => keys_beside(config, schema, path),
         Format::Csv | Format::Parquet => Beside { named: source.unknown_columns().to_vec(), ..Beside::default() },
     };
     Ok(Probe {

@@ -111,12 +111,9 @@ impl Asked<'_> {
         let name = "the person".to_owned();
         PartAsked {
             format: PartFormat::of_keys(join.key_format),
-            framed: join.key_framed,
-            framed_key: self.key("key_framed"),
-            writer_schema: join.key_writer_schema.as_deref(),
-            schema_key: self.key("key_writer_schema"),
+            format_key: self.key("key_format"),
+            writer_schema: None,
             message: None,
-            message_key: String::new(),
             is_value: false,
             wanted: vec![Wanted { at: PERSON, name, field: self.person(), kind: None, optional: false }],
             unknown: Unknown::Drop,
@@ -134,12 +131,9 @@ impl Asked<'_> {
         };
         PartAsked {
             format: PartFormat::of_values(join.format()),
-            framed: join.framed,
-            framed_key: self.key("framed"),
-            writer_schema: join.writer_schema.as_deref(),
-            schema_key: self.key("writer_schema"),
+            format_key: self.key("format"),
+            writer_schema: None,
             message: None,
-            message_key: String::new(),
             is_value: true,
             wanted: self.attributes().map(wanted).collect(),
             unknown: Unknown::Drop,
@@ -155,7 +149,7 @@ impl Asked<'_> {
         let join = self.join;
         let (fields, columns) = self.columns();
         let reading = Reading {
-            format: file_format(join.format(), join.separator),
+            format: file_format(join.format(), config.source.separator),
             fields,
             limits: codec_limits(config).0,
             unknown: Unknown::Drop,

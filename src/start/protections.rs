@@ -6,6 +6,7 @@ use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
 use crate::ledger::tally::Keeps;
 use crate::records::schema::{Role, Schema};
 use crate::release::models::{Claim, Distance};
+use crate::start::exploded::most_of_batch;
 use crate::start::memory::bounds;
 
 /// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
@@ -36,7 +37,7 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
     }
     found.sort_unstable_by_key(|protection| protection.attribute);
     let whole = found.iter().filter(|p| p.needs_every_pair()).count();
-    let batch = config.most_of_batch(schema.explode.is_some()) * (config.privacy.max_hold_batches as usize + 1);
+    let batch = most_of_batch(config, schema.explode.is_some()) * (config.privacy.max_hold_batches as usize + 1);
     // Where the limit of the memory leaves room for fewer, as many as that.
     if !config.batch.is_whole && whole * batch > bounds(config, schema).max_shown_values {
         problems.push(Problem {

@@ -27,9 +27,8 @@ pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
 pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
     let limits = Limits {
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX),
-        max_depth: config.source.max_depth as usize,
-        max_elements: config.source.max_elements as usize,
         max_repeated_bytes: config.batch.max_bytes,
+        ..Limits::default()
     };
     let unknown = match config.schema.unknown {
         Unknown::Drop => codec::Unknown::default(),
@@ -42,10 +41,10 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
 #[must_use]
 pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
     match config.sink.format() {
-        Format::Csv => LineFormat::Csv { separator: u8::try_from(config.sink.separator).unwrap_or(b',') },
-        Format::Json if is_nested(config) => LineFormat::Nested(nesting(schema)),
+        Format::Csv => LineFormat::Csv { separator: u8::try_from(config.source.separator).unwrap_or(b',') },
+        Format::Json | Format::JsonSchema if is_nested(config) => LineFormat::Nested(nesting(schema)),
         // Formats of messages are refused where a file is configured.
-        Format::Json | Format::Parquet | Format::Avro | Format::Protobuf => LineFormat::Json,
+        Format::Json | Format::JsonSchema | Format::Parquet | Format::Avro | Format::Protobuf => LineFormat::Json,
     }
 }
 
@@ -53,7 +52,7 @@ pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
 #[must_use]
 pub fn written_as(format: Format) -> WrittenAs {
     match format {
-        Format::Json => WrittenAs::Json,
+        Format::Json | Format::JsonSchema => WrittenAs::Json,
         Format::Csv => WrittenAs::Csv,
         Format::Parquet => WrittenAs::Parquet,
         Format::Avro => WrittenAs::Avro,
@@ -66,7 +65,7 @@ pub fn written_as(format: Format) -> WrittenAs {
 pub fn file_format(format: Format, separator: char) -> file::Format {
     match format {
         // Formats of messages are refused where a file is configured.
-        Format::Json | Format::Avro | Format::Protobuf => file::Format::Ndjson,
+        Format::Json | Format::JsonSchema | Format::Avro | Format::Protobuf => file::Format::Ndjson,
         Format::Csv => file::Format::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
         Format::Parquet => file::Format::Parquet,
     }

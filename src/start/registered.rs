@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn groups_that_readers_could_not_tell_apart_are_refused() {
-        let framed = "framed = true\n[registry]\nurl = \"http://localhost\"";
+        let framed = "format = \"json_schema\"\n[registry]\nurl = \"http://localhost\"";
         for sink in ["format = \"avro\"", "format = \"protobuf\"", framed] {
             let found = problems_of(["heart-rate", "heart_rate"], "out", sink);
             assert_eq!(found.len(), 1, "{sink}: {found:?}");
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn frames_need_a_registry() {
-        let found = problems_of(["one", "two"], "out", "framed = true");
+        let found = problems_of(["one", "two"], "out", "format = \"json_schema\"");
         assert!(found.len() == 1 && found[0].contains("registry.url"), "{found:?}");
     }
 }

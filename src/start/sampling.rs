@@ -11,6 +11,7 @@ use crate::records::digest::DigestKey;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::records::table::Batch;
+use crate::start::memory::max_dictionary_values;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -129,7 +130,7 @@ fn records(
     key: &DigestKey,
     profiles: &mut [Profiles],
 ) -> Result<Read, SamplingError> {
-    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), key, config.state.max_dictionary_values);
+    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), key, max_dictionary_values(config, schema));
     let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect::<Result<_, _>>()?;
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
     let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();

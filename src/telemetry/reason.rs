@@ -41,7 +41,7 @@ pub enum RejectionReason {
     MissingField,
     /// The array whose elements are records (`explode` of the schema) is not there, null or empty.
     NoElements,
-    /// It has more elements than `source.max_elements`, or too much around them.
+    /// It has more than 10,000 elements, or too much around them.
     TooManyElements,
     /// What stands in its place is no array.
     NotAnArray,
@@ -127,7 +127,7 @@ impl RejectionReason {
             }
             Self::NoElements => "send messages with elements, or correct `explode` of the schema",
             Self::TooManyElements => {
-                "raise source.max_elements (and state.max_dictionary_values with it), or batch.max_bytes where much stands around the elements; or send shorter messages"
+                "send shorter messages, or raise batch.max_bytes where much stands around the elements"
             }
             Self::NotAnArray => "correct `explode` of the schema: it leads to an array",
             Self::ResidueForeign => {

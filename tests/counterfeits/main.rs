@@ -477,7 +477,7 @@ fn adult_beside_the_paper() {
             format!("[anonymize.ceiling]\nlines = {lines}\nshare = {share}\ncatalog = \"catalog\"\n{h}")
         });
         let config = format!(
-            "[source]\nkind = \"file\"\npath = \"in.csv\"\nseparator = \";\"\n[sink]\nkind = \"file\"\npath = \"out.csv\"\nseparator = \";\"\n[schema]\nfile = \"schema.toml\"\n[privacy]\nk = {k}\n[anonymize]\nsuppression_limit = {limit}\n{ceiling}"
+            "[source]\nkind = \"file\"\npath = \"in.csv\"\nseparator = \";\"\n[sink]\nkind = \"file\"\npath = \"out.csv\"\n[schema]\nfile = \"schema.toml\"\n[privacy]\nk = {k}\n[anonymize]\nsuppression_limit = {limit}\n{ceiling}"
         );
         std::fs::write(at("config.toml"), config).expect("written");
         let output = throng(

@@ -39,7 +39,6 @@ support_window = "24h"
 min_tenure = 1
 max_classes_per_subject = 6
 max_hold_batches = 1
-hold_above_loss = 0.9
 [[privacy.model]]
 kind = "l_diversity"
 attribute = "illness"
@@ -51,7 +50,6 @@ t = 0.9
 ground = "equal"
 [plan]
 window_records = 400
-sample_records = 100
 [[group]]
 name = "visit"
 attributes = ["age", "city", "illness", "mood"]
@@ -69,7 +67,6 @@ recoding = "strict"
 max_hold_batches = 2
 [plan]
 window_records = 400
-sample_records = 100
 [[group]]
 name = "visit"
 attributes = ["age", "city", "illness", "mood"]
@@ -85,10 +82,8 @@ k = 3
 batch_crowd = 0
 recoding = "ladder"
 max_hold_batches = 2
-hold_above_loss = 0.0
 [plan]
 window_records = 60
-sample_records = 20
 "#;
 
 fn visit(person: &str, n: usize) -> Option<Vec<u8>> {
@@ -265,8 +260,7 @@ fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, Recovered) {
 /// What is learned after an erasure is what is learned by who never saw the person, row for row.
 #[test]
 fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
-    let settings =
-        PLAIN.replace("window_records = 60\nsample_records = 20", "window_records = 1000\nsample_records = 1000");
+    let settings = PLAIN.replace("window_records = 60", "window_records = 1000");
     let (mut saw, mut never) = (Stand::new(SCHEMA, &settings), Stand::new(SCHEMA, &settings));
     for batch in 0..5 {
         let others: Vec<_> = (0..20).map(|n| visit(&format!("p{n}"), n * 7 + batch)).collect();
@@ -296,7 +290,7 @@ fn what_is_learned_is_what_a_run_learns_that_never_saw_the_person() {
 /// The classes that fall below k are counted as a ledger without the person counts them, and need others before they show again.
 #[test]
 fn a_class_that_falls_below_k_needs_others_before_it_leaves_again() {
-    let settings = PLAIN.replace("max_hold_batches = 2\nhold_above_loss = 0.0\n", "");
+    let settings = PLAIN.replace("max_hold_batches = 2\n", "");
     let mut stand = Stand::new(schema!("small"; person, hundred "age", text "city"), &settings);
     // Others make each batch one that is not too quiet to release.
     let offer = |stand: &mut Stand, people: &[&str], now_ms: i64| {

@@ -44,13 +44,13 @@ fn entries_of_bundles_are_records() {
             3 => bundle["entry"][1] = json!("urn:uuid:0"),
             4 => bundle["entry"][0]["resource"]["valueQuantity"]["value"] = json!("high"),
             5 => bundle["entry"] = json!([]),
-            6 => bundle["entry"] = Value::from(vec![bundle["entry"][0].clone(); 4]),
+            6 => bundle["entry"] = Value::from(vec![json!({}); 10_001]),
             _ => {}
         }
         records.push(message(None, &bundle));
     }
     broker.produce_records(&scene.raw, &records);
-    let mut daemon = scene.start("max_elements = 3", "", "[output]\nshape = \"nested\"");
+    let mut daemon = scene.start("", "", "[output]\nshape = \"nested\"");
     scene.wait_consumed(records.len(), &mut daemon);
     daemon.stop();
     let wanted = [
@@ -127,7 +127,7 @@ fn nested_lines_leave_in_frames() {
     broker.produce_records(&scene.raw, &records);
     let url = registry.url();
     let more = format!("[output]\nshape = \"nested\"\n[registry]\nurl = \"{url}\"");
-    let mut daemon = scene.start("framed = false", "framed = true", &more);
+    let mut daemon = scene.start("", "format = \"json_schema\"", &more);
     scene.wait_consumed(records.len(), &mut daemon);
     daemon.stop();
     assert!(scene.letters().is_empty(), "{}", daemon.said());

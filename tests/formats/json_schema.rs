@@ -6,7 +6,7 @@ use crate::support::registry::Registry;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-const SOURCE: &str = "format = \"json\"\nframed = true\nkey_format = \"json\"\nkey_framed = true";
+const SOURCE: &str = "format = \"json_schema\"\nkey_format = \"json_schema\"";
 
 #[test]
 fn json_under_a_schema_comes_and_leaves() {
@@ -15,7 +15,7 @@ fn json_under_a_schema_comes_and_leaves() {
     let (records, url) = (PEOPLE * 5, registry.url());
     scene.produce(&url, "json/observation-key.json", "json/wrist-heart-rate.json", 5);
     let more = format!("[registry]\nurl = \"{url}\"");
-    let mut daemon = scene.start(SOURCE, "framed = true", &more);
+    let mut daemon = scene.start(SOURCE, "format = \"json_schema\"", &more);
     scene.wait_consumed(records, &mut daemon);
     daemon.stop();
     assert_eq!(scene.letters(), Vec::<Value>::new(), "{}", daemon.said());

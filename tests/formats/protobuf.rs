@@ -245,6 +245,17 @@ pointer = "/watch/model"
 type = "string"
 "#;
 
+/// A length as Protobuf writes it.
+fn varint(mut length: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while length > 127 {
+        bytes.push(length as u8 | 128);
+        length >>= 7;
+    }
+    bytes.push(length as u8);
+    bytes
+}
+
 /// A record of each item of a repeated field, and dead letters of those that are none.
 #[test]
 fn items_of_a_repeated_field_are_records() {
@@ -254,19 +265,18 @@ fn items_of_a_repeated_field_are_records() {
     let schema = "syntax = \"proto3\"; message Day { string user = 1; Watch watch = 2; } \
         message Watch { repeated Point points = 1; string model = 2; } message Point { int32 bpm = 1; }";
     std::fs::write(&path, schema).expect("a schema");
-    let short = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8], bytes].concat();
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2], &varint(bytes.len())[..], bytes].concat();
     let day = |person: usize, points: &[&[u8]]| {
-        let points: Vec<u8> = points.iter().flat_map(|point| short(1, point)).collect();
-        let watch = [points, short(2, b"M1")].concat();
-        record(b"", [short(1, format!("u{person}").as_bytes()), short(2, &watch)].concat())
+        let points: Vec<u8> = points.iter().flat_map(|point| field(1, point)).collect();
+        let watch = [points, field(2, b"M1")].concat();
+        record(b"", [field(1, format!("u{person}").as_bytes()), field(2, &watch)].concat())
     };
     let mut records: Vec<Record> = (0..20).map(|person| day(person, &[&[8, 60], &[8, 61]])).collect();
     records.push(day(0, &[&[8, 60], &[8], &[8, 60, 8, 61], &[]]));
     records.push(day(1, &[]));
-    records.push(day(2, &[&[8_u8, 60][..]; 5]));
+    records.push(day(2, &[&[8_u8, 60][..]; 10_001]));
     broker.produce_records(&scene.raw, &records);
-    let source =
-        format!("format = \"protobuf\"\nmax_elements = 4\nwriter_schema = \"{}\"\nmessage = \"Day\"", path.display());
+    let source = format!("format = \"protobuf\"\nwriter_schema = \"{}\"\nmessage = \"Day\"", path.display());
     let mut daemon = scene.start(&source, "format = \"protobuf\"", "");
     scene.wait_consumed(records.len(), &mut daemon);
     daemon.stop();

@@ -94,8 +94,8 @@ impl Scenario {
         let Self { k, hold, window_seconds, .. } = self;
         let recoding = if self.strict { "strict" } else { "ladder" };
         let mut text = format!(
-            "[privacy]\nk = {k}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nhold_above_loss = 0.1\n\
-             support_window = \"{window_seconds}s\"\n[plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 60\n"
+            "[privacy]\nk = {k}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\n\
+             support_window = \"{window_seconds}s\"\n[plan]\ninterval = \"2s\"\nwindow_records = 100\n"
         );
         if let Some(path) = population {
             let k = self.register.k;

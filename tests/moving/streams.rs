@@ -2,9 +2,10 @@
 //! release invariant, the limits and conservation are recounted at every commit, and a fault changes no byte.
 
 use super::support::invariants::{GroupNames, Line, cells};
-use super::support::stand::{Fault, RETRIED_AFTER_MS, Stand};
+use super::support::stand::{Fault, RETRIED_AFTER_MS, SECRET, Stand};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng::config::Tuning;
 use throng::daemon::engine::Settling;
 
 const NOW: i64 = 1_700_000_000_000;
@@ -69,14 +70,17 @@ impl Scenario {
     fn settings(&self) -> String {
         let recoding = if self.strict { "strict" } else { "ladder" };
         format!(
-            "[privacy]\nk = {}\nrecoding = \"{recoding}\"\nmax_hold_batches = {}\nhold_above_loss = 0.1\n\
+            "[privacy]\nk = {}\nrecoding = \"{recoding}\"\nmax_hold_batches = {}\n\
              support_window = \"{}s\"\nmax_lines_per_subject = {}\nmax_delay = \"{}ms\"\n\
-             [plan]\ninterval = \"2s\"\nwindow_records = 100\nsample_records = 40\n\
-             [state]\nmax_waiting_lines = {}\nmax_said_lines = {}\n\
+             [plan]\ninterval = \"2s\"\nwindow_records = 100\n\
              [[group]]\nname = \"body\"\nattributes = [\"build\", \"illness\"]\n\
              [[group]]\nname = \"home\"\nattributes = [\"home\"]\n[[group]]\nname = \"now\"\nattributes = [\"mood\"]\n",
-            self.k, self.hold, self.window_seconds, self.most, self.delay_ms, self.room.0, self.room.1
+            self.k, self.hold, self.window_seconds, self.most, self.delay_ms
         )
+    }
+
+    fn tuning(&self) -> Tuning {
+        Tuning { max_waiting_lines: self.room.0, max_said_lines: self.room.1, ..Tuning::default() }
     }
 
     /// Whether a fault may change bytes: support or a limit may be other at a second attempt, or after a restart.
@@ -195,7 +199,7 @@ fn check_counting(lines: &[Line], groups: &[GroupNames], scenario: &Scenario) ->
 
 fn run(scenario: &Scenario, with_faults: bool) -> Result<Stand, TestCaseError> {
     let fail = |what: String| TestCaseError::fail(what);
-    let mut stand = Stand::new(SCHEMA, &scenario.settings());
+    let mut stand = Stand::tuned(SCHEMA, &scenario.settings(), SECRET, scenario.tuning());
     // What is full after a restart may be less full than before: the limits hold, the bytes may differ.
     stand.sink.another_attempt_may_differ = !scenario.is_exact();
     // Old support moves a batch that is tried again to the later clock; the next batch may come before that.

@@ -123,13 +123,13 @@ fn several_joins_bring_each_its_own() {
         "name = \"sex\"\ntype = \"string\"\nfrom = \"join:a-register\"",
         1,
     );
-    let joins = "[[join]]\nname = \"profiles\"\npath = \"ages.csv\"\nseparator = \";\"\n\
+    let joins = "[[join]]\nname = \"profiles\"\npath = \"ages.csv\"\n\
         [[join]]\nname = \"a-register\"\npath = \"register.csv\"\nkey = \"who\"\n";
     let place = Place::new(&schema, joins);
     let rows = |head: &str, people: std::ops::Range<usize>, row: fn(usize) -> String| {
         people.fold(format!("{head}\n"), |text, person| text + &row(person) + "\n")
     };
-    place.write("ages.csv", rows("person;age", 0..6, |p| format!("p{p};34")));
+    place.write("ages.csv", rows("person,age", 0..6, |p| format!("p{p},34")));
     place.write("register.csv", rows("sex,who", 3..9, |p| format!("f,p{p}")));
     place.write("in.ndjson", visits(0..9));
     place.run(&[]).expect(0);

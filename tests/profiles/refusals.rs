@@ -36,7 +36,6 @@ fn contradictions_are_named_with_their_place() {
         ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nkey = \"\"\n", "join[0].key: a row is no person"),
         ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nformat = \"avro\"\n", "join[0].format"),
         ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nmax_people = 0\n", "join[0].max_people: nobody would"),
-        ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nseparator = \"\\n\"\n", "join[0].separator"),
         ("[[join]]\nname = \"profiles\"\npath = \"p.csv\"\nattributes = [\"age\"]\n", "attributes"),
     ] {
         refused(SCHEMA, more, &[], wanted);
@@ -62,8 +61,8 @@ fn topics_have_places_of_their_own() {
     refused(SCHEMA, &join("topic = \"out\""), &kafka, "this topic is named by");
     refused(SCHEMA, &join("topic = \"a b\""), &kafka, "this is no name of a Kafka topic");
     refused(SCHEMA, &join("topic = \"p\"\nformat = \"csv\""), &kafka, "join[0].format: messages of a topic");
-    refused(SCHEMA, &join("topic = \"p\"\nformat = \"avro\""), &kafka, "join[0].writer_schema: plain Avro");
-    refused(SCHEMA, &join("topic = \"p\"\nkey_framed = true"), &kafka, "join[0].key_framed: a text has no frame");
+    refused(SCHEMA, &join("topic = \"p\"\nformat = \"avro\""), &kafka, "join[0].format: Avro cannot");
+    refused(SCHEMA, &join("topic = \"p\"\nkey_format = \"avro\""), &kafka, "join[0].key_format: Avro cannot");
 }
 
 #[test]

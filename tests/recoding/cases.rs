@@ -71,7 +71,6 @@ pub struct Case {
     pub k: usize,
     pub extra: Extra,
     pub local: bool,
-    pub passes: u8,
     pub pass_tenths: u32,
     pub limit_tenths: u32,
     pub aggregate: Option<&'static str>,
@@ -82,11 +81,10 @@ impl Case {
         let mut text = format!(
             "[schema]\nfile = \"schema.toml\"\n[source]\nkind = \"file\"\npath = \"in.csv\"\n[sink]\nkind = \"file\"\n\
              path = \"out.csv\"\n[privacy]\nk = {}\n[anonymize]\nsuppression_limit = {:.1}\npass_limit = {:.1}\n\
-             passes = {}\ntransformation = \"{}\"\n",
+             transformation = \"{}\"\n",
             self.k,
             f64::from(self.limit_tenths) / 10.0,
             f64::from(self.pass_tenths) / 10.0,
-            self.passes,
             if self.local { "local" } else { "full_domain" },
         );
         if self.marked {
@@ -153,11 +151,11 @@ pub fn case() -> impl Strategy<Value = Case> {
         2 => (2usize..8).prop_map(|k| Extra::Map { k }),
         2 => (0u32..4, 4u32..11).prop_map(|(min, max)| Extra::Presence { min, max }),
     ];
-    let passes = (any::<bool>(), 2u8..5, 0u32..11);
+    let passes = (any::<bool>(), 0u32..11);
     let aggregate = prop_oneof![Just(None), Just(Some("mean")), Just(Some("median"))];
     let records = prop::collection::vec(record(), 5..60);
     (records, prop::bool::weighted(0.3), any::<bool>(), 2usize..4, extra, passes, 0u32..8, aggregate).prop_map(
-        |(records, subjects, marked, k, extra, (local, passes, pass_tenths), limit_tenths, aggregate)| {
+        |(records, subjects, marked, k, extra, (local, pass_tenths), limit_tenths, aggregate)| {
             let presence = matches!(extra, Extra::Presence { .. });
             Case {
                 records,
@@ -167,7 +165,6 @@ pub fn case() -> impl Strategy<Value = Case> {
                 k,
                 extra,
                 local: local && !presence,
-                passes,
                 pass_tenths,
                 limit_tenths,
                 aggregate: aggregate.filter(|_| !presence),

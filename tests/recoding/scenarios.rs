@@ -138,7 +138,6 @@ fn what_is_not_sound_or_not_possible_is_refused_with_its_place() {
         (SCHEMA, aggregate("illness"), 2, "has the role sensitive"),
         (SCHEMA, aggregate("nothing"), 2, "anonymize.microaggregation[0].attribute"),
         (SCHEMA, aggregate("age") + &aggregate("age"), 2, "anonymize.microaggregation[1].attribute"),
-        (SCHEMA, "passes = 1\n".into(), 2, "anonymize.passes"),
         (SCHEMA, "pass_limit = 1.01\n".into(), 2, "anonymize.pass_limit"),
         (SCHEMA, "transformation = \"best\"\n".into(), 2, "anonymize.transformation"),
         (SCHEMA, "released = \"nothing\"\n".into(), 2, "no attribute"),

@@ -67,12 +67,6 @@ pub fn certificate(dir: &Path, wanted: &Wanted) -> PathBuf {
     both
 }
 
-/// Makes `NAME.locked`, the key `NAME.key` behind a password.
-pub fn lock_key(dir: &Path, name: &str, password: &str) {
-    let (key, locked, password) = (format!("{name}.key"), format!("{name}.locked"), format!("pass:{password}"));
-    openssl(dir, &["pkcs8", "-topk8", "-in", &key, "-out", &locked, "-passout", &password]);
-}
-
 /// The RSA key `NAME.key` as a set of keys that a broker verifies tokens by, under the number `k1`.
 pub fn key_set(dir: &Path, name: &str) -> String {
     use base64::Engine as _;

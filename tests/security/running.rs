@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::admin::set_password;
-use crate::scene::{BATCH, KEY_PASSWORD, PASSWORD, Scene, TOTAL, write_secret};
+use crate::scene::{BATCH, PASSWORD, Scene, TOTAL, write_secret};
 use crate::support::binary::get;
 use crate::support::daemon::{Stage, finish, finished, records};
 use crate::support::kafka::unique;
@@ -28,20 +28,16 @@ pub fn keeps_quiet(stage: &Stage, secrets: &[&str]) {
 }
 
 #[test]
-fn a_certificate_of_ours_is_enough_and_its_key_may_be_locked() {
+fn a_certificate_of_ours_is_enough() {
     let Some(scene) = Scene::shared() else { return };
-    for (key, more) in [("client.key", String::new()), ("client.locked", scene.file("key-password"))] {
-        let opens = if more.is_empty() { more } else { format!("key_password_file = \"{more}\"\n") };
-        let security = format!(
-            "protocol = \"tls\"\nca_file = \"{}\"\ncertificate_file = \"{}\"\nkey_file = \"{}\"\n{opens}",
-            scene.file("ca.pem"),
-            scene.file("client.crt"),
-            scene.file(key)
-        );
-        let stage = scene.stage("MUTUAL", "client", &security);
-        finish(&stage, TOTAL);
-        keeps_quiet(&stage, &[KEY_PASSWORD]);
-    }
+    let security = format!(
+        "protocol = \"tls\"\nca_file = \"{}\"\ncertificate_file = \"{}\"\nkey_file = \"{}\"\n",
+        scene.file("ca.pem"),
+        scene.file("client.crt"),
+        scene.file("client.key")
+    );
+    let stage = scene.stage("MUTUAL", "client", &security);
+    finish(&stage, TOTAL);
 }
 
 #[test]

@@ -8,13 +8,12 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::admin::{May, Right, With, grant};
-use super::certificates::{Wanted, authority, certificate, key_set, lock_key};
+use super::certificates::{Wanted, authority, certificate, key_set};
 use super::support::daemon::{Daemon, Stage, records};
 use super::support::kafka::{Broker, unique};
 
 /// Passwords and the like, which must be found nowhere.
 pub const PASSWORD: &str = "canary-password-7718";
-pub const KEY_PASSWORD: &str = "canary-key-password-3304";
 
 /// Records of a batch and of a stream.
 pub const BATCH: usize = 40;
@@ -66,9 +65,8 @@ impl Scene {
             certificate(&dir, &Wanted { authority: "ca", name, hosts, days });
         }
         certificate(&dir, &Wanted { authority: "stranger", name: "unknown", hosts: "", days: "2" });
-        lock_key(&dir, "client", KEY_PASSWORD);
         fs::write(dir.join("jwks.json"), key_set(&dir, "idp")).expect("a file");
-        for (name, secret) in [("password", PASSWORD), ("key-password", KEY_PASSWORD), ("wrong", "canary-wrong-1120")] {
+        for (name, secret) in [("password", PASSWORD), ("wrong", "canary-wrong-1120")] {
             write_secret(&dir.join(name), secret);
         }
         for entry in fs::read_dir(&dir).expect("our folder").flatten() {
@@ -154,7 +152,7 @@ pub fn refused(stage: &Stage) -> (Option<i32>, String) {
         }
     };
     let said = daemon.said();
-    for secret in [PASSWORD, KEY_PASSWORD, super::provider::SECRET, "canary-"] {
+    for secret in [PASSWORD, super::provider::SECRET, "canary-"] {
         assert!(!said.contains(secret), "a secret is told: {said}");
     }
     (ended.and_then(|status| status.code()), said)

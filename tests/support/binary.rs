@@ -104,11 +104,14 @@ impl Place {
         command
     }
 
-    /// Our directory and nobody's environment.
+    /// Our directory and nobody's environment. A file `throng.tuning` there has values of what is not configured.
     pub fn surround(&self, command: &mut Command, overrides: &[(&str, &str)]) {
         command.current_dir(self.home.path());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
             command.env_remove(name);
+        }
+        if let Ok(tuning) = fs::read_to_string(self.path("throng.tuning")) {
+            command.env("THRONG_TUNING", tuning);
         }
         command.envs(overrides.iter().map(|(name, value)| (format!("THRONG__{name}"), value)));
     }

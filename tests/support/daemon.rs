@@ -287,7 +287,7 @@ impl Daemon {
         Self::start_in(config, arguments, crash, &[])
     }
 
-    /// The same, with more of an environment.
+    /// The same, with more of an environment. A file beside the configuration, `.tuning`, has values of what is not configured.
     pub fn start_in(config: &Path, arguments: &[&str], crash: Option<&str>, environment: &[(&str, &Path)]) -> Self {
         let log = config.with_extension(unique("log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
@@ -296,6 +296,9 @@ impl Daemon {
         command.stderr(fs::File::create(&log).expect("a log file"));
         if let Some(crash) = crash {
             command.env("FAILPOINTS", crash);
+        }
+        if let Ok(tuning) = fs::read_to_string(config.with_extension("tuning")) {
+            command.env("THRONG_TUNING", tuning);
         }
         command.envs(environment.iter().copied());
         Self { child: command.spawn().expect("the daemon starts"), log }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::anonymity::planner::GroupShape;
 use throng::codec::JsonCodec;
-use throng::config::{self, Config};
+use throng::config::{self, Config, Tuning};
 use throng::daemon::engine::assemble::{AssemblyError, assemble};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
 use throng::daemon::state::directory::StateError;
@@ -147,15 +147,20 @@ impl Stand {
 
     /// [`new`](Self::new) with another secret.
     pub fn with_secret(schema: &str, settings: &str, secret: &str) -> Self {
-        Self::with(schema, settings, secret, "file")
+        Self::tuned(schema, settings, secret, Tuning::default())
+    }
+
+    /// [`with_secret`](Self::with_secret), with other values of what is not configured.
+    pub fn tuned(schema: &str, settings: &str, secret: &str, tuning: Tuning) -> Self {
+        Self::with(schema, settings, secret, "file", tuning)
     }
 
     /// A stand that only watches: nothing is released.
     pub fn watching(schema: &str, settings: &str) -> Self {
-        Self::with(schema, settings, SECRET, "none")
+        Self::with(schema, settings, SECRET, "none", Tuning::default())
     }
 
-    fn with(schema: &str, settings: &str, secret: &str, sink: &str) -> Self {
+    fn with(schema: &str, settings: &str, secret: &str, sink: &str, tuning: Tuning) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| home.path().join(name).display().to_string();
         std::fs::write(path("schema.toml"), schema).expect("a file");
@@ -176,6 +181,7 @@ impl Stand {
         let limits = limits.map(|(key, value)| (format!("THRONG__PRIVACY__{}", key.to_uppercase()), value.to_owned()));
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(limits);
         let config = config::parse(settings, "stand.toml", env).unwrap_or_else(|p| panic!("{p:#?}"));
+        let config = Config { tuning, ..config };
         let checked = Checked::new(config.clone(), "stand.toml").unwrap_or_else(|p| panic!("{p:#?}"));
         let telemetry = checked.telemetry();
         let Checked { schema, shapes, .. } = checked;

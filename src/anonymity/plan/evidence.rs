@@ -1,7 +1,7 @@
 //! What speaks for a plan: the quasi-identifiers of the window that it was made for, how well the model points at them,
 //! what aggregation saves, and what the plan is expected to cost.
 //!
-//! Evidence is gathered beside the release, within `plan.search_budget`, and changes no byte of it. It holds no value of the
+//! Evidence is gathered beside the release, within the budget of a search, and changes no byte of it. It holds no value of the
 //! data: attribute positions, counts and shares only.
 
 use serde::{Deserialize, Serialize};

@@ -293,7 +293,7 @@ fn strongest_inferences(
     named.collect()
 }
 
-/// What exact aggregation leaves; `None` where the model is too large to be looked at beside the release, or fades.
+/// What exact aggregation leaves; `None` where the model is too large to be looked at beside the release.
 fn aggregate(model: &Adjacency, table: &CountedTable, all: &AttributeSet) -> Option<Aggregation> {
     if model.edge_count() > MOST_AGGREGATED {
         return None;

@@ -11,6 +11,12 @@ pub struct LadderLimits {
     pub chosen: usize,
 }
 
+impl Default for LadderLimits {
+    fn default() -> Self {
+        Self { complete: 5_000, chosen: 400 }
+    }
+}
+
 /// Settings of the planner.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannerSettings {
@@ -42,8 +48,8 @@ impl PlannerSettings {
         let batch = InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records };
         Self {
             k: config.privacy.crowd(),
-            ladder: LadderLimits { complete: config.plan.complete_lattice, chosen: config.plan.ladder_nodes },
-            identifier_cardinality: config.plan.identifier_cardinality,
+            ladder: LadderLimits::default(),
+            identifier_cardinality: config.tuning.identifier_cardinality,
             window_records: config.plan.window_records,
             batch: Some(batch).filter(|batch| batch.crowd > 0),
         }

@@ -27,6 +27,9 @@ mod fragments;
 mod guard;
 mod propose;
 
+/// A record waits only where its mean loss would be above this.
+const HOLD_ABOVE_LOSS: f32 = 0.05;
+
 /// The settings of the treatment that are not the plan's.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
@@ -47,16 +50,15 @@ pub struct Policy {
 impl Policy {
     /// The settings of a configuration.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "a loss in [0, 1]")]
     pub fn of(config: &Config) -> Self {
         let k = config.privacy.crowd();
         Self {
             k,
             batch_crowd: config.privacy.crowd_in_batch(),
             strict: config.privacy.recoding == Recoding::Strict,
-            min_subjects: config.min_subjects().max(k),
+            min_subjects: k,
             max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
-            hold_above_loss: config.privacy.hold_above_loss as f32,
+            hold_above_loss: HOLD_ABOVE_LOSS,
         }
     }
 

@@ -12,8 +12,6 @@ pub(super) fn anonymize(config: &Config, found: &mut Complaints) {
     found.unless(share, "anonymize.suppression_limit", "a share is between 0 and 1", "give 0 to 1; 0.05 is usual");
     let time = config.anonymize.time_limit.is_none_or(|limit| limit > Duration::ZERO);
     found.unless(time, "anonymize.time_limit", "a search needs time", "give at least 1ms, or remove the key");
-    let passes = (2..=100).contains(&config.anonymize.passes);
-    found.unless(passes, "anonymize.passes", "the number of passes is out of range", "give 2 to 100; 10 is plenty");
     let share = (0.0..=1.0).contains(&config.anonymize.pass_limit);
     found.unless(share, "anonymize.pass_limit", "a share is between 0 and 1", "give 0 to 1");
     presence(config, found);

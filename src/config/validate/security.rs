@@ -1,7 +1,7 @@
 //! What a table of security must fulfil, and the properties of librdkafka that it takes the place of.
 
 use crate::config::complaint::Complaints;
-use crate::config::{Config, Mechanism, Properties, Protocol, Security, SourceKind};
+use crate::config::{Config, Mechanism, Properties, Protocol, Security};
 
 /// Properties of TLS and SASL that a table of security leaves to the operator: choices among what is safe.
 const LEFT: [&str; 5] =
@@ -16,8 +16,7 @@ fn instead(property: &str) -> &'static str {
         "security.protocol" => "protocol",
         "ssl.ca.location" | "ssl.ca.pem" | "enable.ssl.certificate.verification" => "ca_file",
         "ssl.certificate.location" | "ssl.certificate.pem" | "ssl.keystore.location" => "certificate_file",
-        "ssl.key.location" | "ssl.key.pem" => "key_file",
-        "ssl.key.password" | "ssl.keystore.password" => "key_password_file",
+        "ssl.key.location" | "ssl.key.pem" | "ssl.key.password" | "ssl.keystore.password" => "key_file",
         "sasl.mechanism" | "sasl.mechanisms" => "mechanism",
         "sasl.username" => "username",
         "sasl.password" => "password_file",
@@ -69,8 +68,6 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
     }
     let both = security.certificate_file.is_some() == security.key_file.is_some();
     unless(both, "certificate_file", "a certificate and its key belong together", "name both files, or none");
-    let opens = security.key_password_file.is_none() || security.key_file.is_some();
-    unless(opens, "key_password_file", "there is no key that it could open", "name key_file too, or remove it");
     let said = security.mechanism.is_some();
     if protocol.is_sasl() {
         unless(
@@ -84,13 +81,12 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
     }
     let has_password = security.mechanism.is_some_and(Mechanism::has_password);
     let user = security.username.as_deref().is_some_and(|name| !name.is_empty());
-    let given = usize::from(security.password_file.is_some()) + usize::from(security.password.is_some());
+    let given = security.password_file.is_some();
     if has_password {
         unless(user, "username", "no user is named", "name the user that the brokers know");
-        unless(given > 0, "password_file", "the user has no password", "name a file that holds it, mode 0600");
-        unless(given < 2, "password", "two passwords are given", "keep password_file, or the variable");
+        unless(given, "password_file", "the user has no password", "name a file that holds it, mode 0600");
     } else {
-        let none = security.username.is_none() && given == 0;
+        let none = security.username.is_none() && !given;
         let remedy = "set mechanism = \"plain\", \"scram-sha-256\" or \"scram-sha-512\"";
         unless(none, "username", "this mechanism takes no user and password", remedy);
     }
@@ -112,16 +108,14 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
         let secret = oauth.token_endpoint.as_deref().is_none_or(|address| !address.contains('@'));
         let remedy = "set client_id and client_secret_file";
         unless(secret, "oauth.token_endpoint", "user and password do not stand in an address", remedy);
-        let secrets = usize::from(oauth.client_secret_file.is_some()) + usize::from(oauth.client_secret.is_some());
+        let secret = oauth.client_secret_file.is_some();
         if oauth.token_endpoint.is_some() {
             let named = oauth.client_id.as_deref().is_some_and(|id| !id.is_empty());
             unless(named, "oauth.client_id", "no client is named", "name it as the identity provider knows it");
             let remedy = "name a file that holds it, mode 0600";
-            unless(secrets > 0, "oauth.client_secret_file", "the client has no secret", remedy);
-            let remedy = "keep client_secret_file, or the variable";
-            unless(secrets < 2, "oauth.client_secret", "two secrets are given", remedy);
+            unless(secret, "oauth.client_secret_file", "the client has no secret", remedy);
         } else {
-            let asked = oauth.client_id.is_some() || oauth.scope.is_some() || secrets > 0 || oauth.ca_file.is_some();
+            let asked = oauth.client_id.is_some() || oauth.scope.is_some() || secret || oauth.ca_file.is_some();
             let message = "nobody is asked for a token that stands in a file";
             unless(!asked, "oauth.token_file", message, "remove client_id, client_secret_file, scope and ca_file");
         }
@@ -213,19 +207,5 @@ mod tests {
     fn a_property_that_says_it_again_is_refused_by_name() {
         let text = "[source.security]\nprotocol = \"tls\"\n[source.librdkafka]\n\"ssl.ca.location\" = \"a\"\n\"ssl.curves.list\" = \"X25519\"";
         assert_eq!(keys(text), ["source.librdkafka.ssl.ca.location"]);
-    }
-
-    #[test]
-    fn a_password_in_the_file_is_refused_and_one_of_the_environment_taken_and_never_printed() {
-        let table = "[source.security]\nprotocol = \"sasl_tls\"\nmechanism = \"scram-sha-512\"\nusername = \"u\"\n";
-        assert!(keys(&format!("{table}password = \"canary-8813\"")).contains(&"password".to_owned()));
-        let text =
-            format!("{table}[schema]\nfile = \"s.toml\"\n[sink]\ntopic = \"out\"\n[source]\ntopics = [\"in\"]\n");
-        let variable = ("THRONG__SOURCE__SECURITY__PASSWORD".to_owned(), "canary-8813".to_owned());
-        let config = parse(&text, "throng.toml", std::iter::once(variable)).expect("complete");
-        let printed = format!("{config:?} {}", serde_json::to_string(&config).expect("JSON"));
-        assert!(!printed.contains("canary-8813"));
-        let password = config.source.security.password().expect("readable").expect("given");
-        assert_eq!(password.as_str(), "canary-8813");
     }
 }

@@ -27,7 +27,7 @@ use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
-use crate::start::memory::{bounds, division};
+use crate::start::memory::{bounds, division, max_dictionary_values};
 use crate::start::population::{People, Populations, read_populations};
 use crate::start::profiles::in_order;
 use crate::start::protections::kept;
@@ -97,7 +97,7 @@ pub enum AssemblyError {
     /// The state directory cannot be opened, is damaged, or belongs to another stream or sink.
     #[error(transparent)]
     State(#[from] StateError),
-    /// `state.max_dictionary_values` is out of range for some attribute.
+    /// An attribute has more levels than codes have room for.
     #[error(transparent)]
     Codebook(#[from] CodebookError),
     /// The file of `plan.prime` gives no plan.
@@ -146,7 +146,7 @@ fn sink_of(config: &Config) -> Option<String> {
 /// How records are read: two that read them in other ways may spell one person in two ways.
 fn spelling_of(config: &Config) -> String {
     let source = &config.source;
-    format!("{:?} {:?} {:?} {:?}", source.format(), source.key_format, source.message, source.key_message)
+    format!("{:?} {:?} {:?}", source.format(), source.key_format, source.message)
 }
 
 /// The groups as a configuration spells them, in the order of their names.
@@ -356,7 +356,7 @@ fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection],
     Blank {
         books: Box::new(move || {
             let (config, schema) = &of_books;
-            let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, config.dictionary_values());
+            let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, max_dictionary_values(config, schema));
             schema.attributes.iter().map(book).collect()
         }),
         ledger: Box::new(move || {
@@ -393,7 +393,7 @@ pub(super) fn build(
     }
     let populations = Populations::new(people, &schema, &class_key, settings.absent_as_null)?;
     let names = NameDigest::new(&class_key);
-    let sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
+    let sample = Sample::new(schema.attributes.len(), config.plan.sample_records(), config.plan.window_records);
     let attribute_names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
     let chosen = grown.map(|grown| chosen_page::summary(&grown, &attribute_names, telemetry.draws()));
     let parts = Parts {

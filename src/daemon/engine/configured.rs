@@ -10,7 +10,7 @@ use crate::counting::Wanted;
 use crate::io::registry::FramedAs;
 use crate::records::schema::Schema;
 use crate::release::given::Needs;
-use crate::start::memory::bounds;
+use crate::start::memory::{bounds, max_dictionary_values};
 use crate::start::nested::{is_nested, nesting};
 use crate::start::output_names::written_under;
 use crate::start::profiles::in_order;
@@ -49,7 +49,6 @@ pub(super) fn settings(
         model: ModelSettings {
             window_records: config.plan.window_records,
             max_edges: bounds.max_edges,
-            half_life: config.plan.half_life_records,
             value_bytes: bounds.value_bytes,
         },
         plan_interval_ms: i64::try_from(config.plan.interval.as_millis()).unwrap_or(i64::MAX),
@@ -58,7 +57,7 @@ pub(super) fn settings(
         absent_as_null,
         monitor: config.sink.kind == SinkKind::None,
         accept_rewind,
-        max_dictionary_values: config.dictionary_values(),
+        max_dictionary_values: max_dictionary_values(config, schema),
         dictionary_bytes: bounds.dictionary_bytes,
         plans_from_first_batch: config.batch.is_whole,
         values_a_record: if config.treatment.makes_values() { 2 } else { 1 },
@@ -97,9 +96,9 @@ fn lines(config: &Config, schema: &Schema, registered: &Arc<[TypedGroup]>) -> (L
 
 fn search(config: &Config) -> SearchSettings {
     SearchSettings {
-        handover_batches: config.plan.handover_batches,
-        budget: config.plan.search_budget,
-        drift: config.plan.drift,
+        handover_batches: config.tuning.handover_batches,
+        budget: config.tuning.search_budget,
+        drift: config.tuning.drift,
         backend: match config.compute.backend {
             Backend::Auto => Wanted::Auto,
             Backend::Cpu => Wanted::Cpu,

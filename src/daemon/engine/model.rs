@@ -4,7 +4,7 @@
 //! the very same model: counting is about as fast as reading counts back (docs/model.md), and what has to be subtracted
 //! when it leaves the window has to be kept anyway.
 //!
-//! Where records all weigh the same, of attributes that are identical but for their names for values one is counted and the
+//! Of attributes that are identical but for their names for values one is counted and the
 //! others are known from it (docs/model-multigrid.md). Which these are follows from the stream: from its first batch, from
 //! the records that say otherwise, and from the full window when a plan is made. So it is part of the progress, as the
 //! pairs left out are.
@@ -25,7 +25,6 @@ use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
 use crate::risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
 use counting::{Change, Counting};
 use marginals::Marginals;
-use std::collections::VecDeque;
 use weight::{Leaving, Weight};
 
 /// Settings of the model.
@@ -35,8 +34,6 @@ pub struct ModelSettings {
     pub window_records: usize,
     /// Edges of the adjacency, at most.
     pub max_edges: u64,
-    /// Records after which a record weighs half; `None`: all records of the window weigh the same.
-    pub half_life: Option<u64>,
     /// Bytes that the different values of the window may weigh in the dictionaries; `None`: only its records are limited.
     pub value_bytes: Option<u64>,
 }
@@ -67,14 +64,9 @@ pub struct ModelSize {
     pub derived: usize,
 }
 
-/// Half-lives after which a record weighs nothing.
-const HALF_LIVES: u32 = 8;
-
 /// The model.
 pub struct Model {
     settings: ModelSettings,
-    /// Of identical attributes one is counted: records all weigh the same.
-    coarse: bool,
     /// Attributes whose rows the state keeps, ascending: all that leave treated.
     kept: Vec<usize>,
     /// Those that are counted: the same, or none any more.
@@ -91,8 +83,6 @@ pub struct Model {
     resumed: u64,
     /// Records counted so far, over the whole stream.
     rows: u64,
-    /// Number of the first record and half-lives passed by then, of each batch that is still in the window.
-    ages: VecDeque<(u64, u64)>,
     watch: Watch,
 }
 
@@ -107,24 +97,19 @@ impl Model {
         settings: ModelSettings,
         past: &Resumed<'_>,
     ) -> Result<Self, AdjacencyError> {
-        let half_lives = if settings.half_life.is_some() { HALF_LIVES } else { 0 };
-        let coarse = half_lives == 0;
-        let limits = Limits { max_edges: settings.max_edges, half_lives };
-        let derived = if coarse { past.derived } else { &[] };
+        let limits = Limits { max_edges: settings.max_edges };
         Ok(Self {
             window: Window::new(width, settings.window_records),
             weight: settings.value_bytes.map(|most| Weight::new(attributes.len(), most)),
             settings,
-            coarse,
             marginals: Marginals::new(attributes.len()),
-            adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, derived, past.left_out)?),
+            adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, past.derived, past.left_out)?),
             pool: pool(),
             kept: attributes.clone(),
             attributes,
             begins: past.rows == 0,
             resumed: past.rows,
             rows: past.rows,
-            ages: VecDeque::new(),
             watch: Watch::default(),
         })
     }
@@ -174,7 +159,7 @@ impl Model {
         self.adjacency.settle()
     }
 
-    /// The edges between the attributes that are counted: all of them, unless the settings say `coarse`.
+    /// The edges between the attributes that are counted.
     #[must_use]
     pub fn counted(&self) -> &Adjacency {
         self.adjacency().counted()
@@ -206,10 +191,9 @@ impl Model {
     pub fn restore(&mut self, block: &RowBlock, books: &mut [Codebook]) -> Option<()> {
         let mut batch = block.unpack(&self.attributes, books)?;
         let first = (block.last + 1).checked_sub(batch.rows() as u64)?;
-        // What has left the window already may contradict what was found out about the rest. Where records grow older, all of a
-        // batch do so at once.
+        // What has left the window already may contradict what was found out about the rest.
         let oldest = self.resumed.saturating_sub(self.window.capacity() as u64);
-        let gone = if self.coarse { oldest.saturating_sub(first).min(batch.rows() as u64) } else { 0 };
+        let gone = oldest.saturating_sub(first).min(batch.rows() as u64);
         if gone > 0 {
             batch.retain_rows(&(first..=block.last).map(|row| row >= first + gone).collect::<Vec<_>>());
         }
@@ -220,7 +204,7 @@ impl Model {
     /// Looks at the first batch of a stream, before it is counted, for attributes that are identical: with twice the
     /// attributes there are four times the pairs, and what is never counted is never left out. Before any other batch nothing happens.
     pub fn begin(&mut self, batch: &Batch) {
-        if !self.begins || !self.coarse || self.window.rows() > 0 || batch.rows() == 0 {
+        if !self.begins || self.window.rows() > 0 || batch.rows() == 0 {
             return;
         }
         let skip = batch.rows().saturating_sub(self.window.capacity());
@@ -239,7 +223,7 @@ impl Model {
     /// left out nothing is done: a pair that is known is not given up for one that is not.
     pub fn coarsen(&mut self) {
         let full = self.window.rows() == self.window.capacity();
-        if !self.coarse || !full || self.attributes.is_empty() || self.adjacency().left_out() > 0 {
+        if !full || self.attributes.is_empty() || self.adjacency().left_out() > 0 {
             return;
         }
         let window = self.window.columns(0, self.window.rows());
@@ -255,31 +239,18 @@ impl Model {
     /// As [`settle`](Self::settle), of the batch before; of this one nothing is counted then.
     pub fn learn(&mut self, batch: &Batch, books: &[Codebook]) -> Result<(), CoarseError> {
         if batch.rows() == 0 {
-            // Nothing that the state would remember, so no time passes either.
             return Ok(());
         }
         self.settle()?;
         self.begins = false;
-        let passed = self.age() - self.ages.back().map_or(self.age(), |(_, age)| *age);
-        let fade = u32::try_from(passed).unwrap_or(u32::MAX);
-        self.marginals.fade(fade);
         let Leaving { of_window, of_batch: skip } = self.make_room(batch, books);
-        let leaving = self.leaving(of_window);
-        let weigh = |half_lives: u32| self.unit().checked_shr(half_lives).unwrap_or(0);
-        let weights: Vec<u64> = leaving.iter().map(|(_, age)| weigh(*age)).collect();
+        let leaving = self.window.columns(0, of_window);
         let entering: Vec<Vec<Code>> = batch.columns.iter().map(|column| column[skip..].to_vec()).collect();
-        let unit = self.unit();
-        for ((columns, _), weight) in leaving.iter().zip(weights) {
-            self.marginals.subtract(self.attributes.iter().map(|&a| &columns[a][..]), weight);
-        }
-        self.marginals.add(self.attributes.iter().map(|&a| &entering[a][..]), unit);
-        let first = self.rows + skip as u64;
-        if self.ages.back().is_none_or(|(_, age)| *age != self.age()) {
-            self.ages.push_back((first, self.age()));
-        }
+        self.marginals.subtract(self.attributes.iter().map(|&a| &leaving[a][..]));
+        self.marginals.add(self.attributes.iter().map(|&a| &entering[a][..]));
         self.enter(batch, of_window, skip);
         self.rows += batch.rows() as u64;
-        self.adjacency.begin(Change { fade, leaving, entering }, self.pool.as_ref())
+        self.adjacency.begin(Change { leaving, entering }, self.pool.as_ref())
     }
 
     /// Which records leave for those of `batch`.
@@ -318,33 +289,6 @@ impl Model {
         self.window.push(&newest);
     }
 
-    /// What a fresh record counts.
-    fn unit(&self) -> u64 {
-        if self.settings.half_life.is_some() { 1 << HALF_LIVES } else { 1 }
-    }
-
-    /// Half-lives that have passed.
-    fn age(&self) -> u64 {
-        self.settings.half_life.map_or(0, |half_life| self.rows / half_life)
-    }
-
-    /// The oldest `rows` records of the window, in parts of one age each, with the half-lives that they are old.
-    fn leaving(&mut self, rows: usize) -> Vec<(Vec<Vec<Code>>, u32)> {
-        let oldest = self.rows - self.window.rows() as u64;
-        let (mut parts, mut done) = (Vec::new(), 0);
-        while done < rows {
-            let (_, age) = *self.ages.front().expect("rows of the window have an age");
-            let until = self.ages.get(1).map_or(u64::MAX, |(first, _)| *first);
-            let of_age = ((until - oldest) as usize).min(rows) - done;
-            parts.push((self.window.columns(done, of_age), u32::try_from(self.age() - age).unwrap_or(u32::MAX)));
-            done += of_age;
-            if oldest + done as u64 == until {
-                self.ages.pop_front();
-            }
-        }
-        parts
-    }
-
     /// Counts the window again.
     ///
     /// # Errors
@@ -355,15 +299,7 @@ impl Model {
         }
         let (limits, left_out) = (self.counted().limits(), self.counted().left_out_pairs());
         let mut adjacency = CoarseAdjacency::resume(&self.attributes, limits, &[], &left_out)?;
-        let oldest = self.rows - self.window.rows() as u64;
-        let mut ages: Vec<(u64, u64)> = self.ages.iter().copied().collect();
-        // Time passes when a batch comes: since the last one, none has.
-        ages.push((self.rows, ages.last().map_or(0, |(_, age)| *age)));
-        for two in ages.windows(2) {
-            let from = two[0].0.max(oldest);
-            adjacency.add(&self.window.columns((from - oldest) as usize, (two[1].0 - from) as usize))?;
-            adjacency.fade(u32::try_from(two[1].1 - two[0].1).unwrap_or(u32::MAX));
-        }
+        adjacency.add(&self.window.columns(0, self.window.rows()))?;
         self.marginals = Marginals::of(adjacency.counted());
         self.adjacency = Counting::Settled(adjacency);
         Ok(())
@@ -442,7 +378,7 @@ impl Model {
     pub fn drift(&self) -> Option<(usize, f64)> {
         let place = |attribute: usize| self.attributes.binary_search(&attribute).unwrap_or(usize::MAX);
         let n = |attribute, code| self.marginals.n(place(attribute), code);
-        self.watch.farthest(n, |_| self.marginals.units())
+        self.watch.farthest(n, |_| self.marginals.records())
     }
 }
 

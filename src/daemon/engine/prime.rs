@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::records::codebook::{Code, Codebook};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
+use crate::start::memory::max_dictionary_values;
 use crate::start::whole_file::{Take, WholeFileError, read_whole};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub enum PrimeError {
     #[error("plan.prime: {} has no records: name a file with some, or remove the key", .0.display())]
     Empty(PathBuf),
     #[error(
-        "plan.prime: {}: attribute {attribute:?} has more than {limit} values; raise state.max_dictionary_values, round the values, or name a shorter file",
+        "plan.prime: {}: attribute {attribute:?} has more than {limit} values; round the values, or name a shorter file",
         .path.display()
     )]
     Values { path: PathBuf, attribute: String, limit: usize },
@@ -61,7 +62,7 @@ pub(super) fn prime(
     if path.exists() && !path.is_file() {
         return Err(PrimeError::NoFile(path.clone()));
     }
-    let mut sample = Sample::new(schema.attributes.len(), config.plan.sample_records, config.plan.window_records);
+    let mut sample = Sample::new(schema.attributes.len(), config.plan.sample_records(), config.plan.window_records);
     let mut rows = 0;
     let take: Take<'_> = &mut |batch, _, _| {
         sample.add(batch, rows);
@@ -75,11 +76,11 @@ pub(super) fn prime(
         return Err(PrimeError::Empty(path.clone()));
     }
     if let Some(full) = books.iter().position(|book| book.overflowed() > 0) {
-        let (attribute, limit) = (schema.attributes[full].name.clone(), config.state.max_dictionary_values);
+        let (attribute, limit) = (schema.attributes[full].name.clone(), max_dictionary_values(config, schema));
         return Err(PrimeError::Values { path: path.clone(), attribute, limit });
     }
     let plan = Plan { primed: true, ..make_plan(1, shapes, &sample, &books, planner) };
-    Ok(Some(Primed { plan, baseline: baseline(shapes, &sample, &books, config.plan.drift) }))
+    Ok(Some(Primed { plan, baseline: baseline(shapes, &sample, &books, config.tuning.drift) }))
 }
 
 fn baseline(shapes: &[GroupShape], sample: &Sample, books: &[Codebook], threshold: f64) -> Baseline {

@@ -109,10 +109,7 @@ impl Engine {
         }
         let counted = self.learning.model.counted();
         // A model that is the sum of the window's rows is counted where the window lies already, rather than copied here.
-        let recount = recheck.follows()
-            && counted.limits().half_lives == 0
-            && counted.left_out_pairs().is_empty()
-            && counts.iter().all(|counts| *counts);
+        let recount = recheck.follows() && counted.left_out_pairs().is_empty() && counts.iter().all(|counts| *counts);
         let model = if recount {
             WindowModel::Recount(counted.limits())
         } else {

@@ -12,7 +12,7 @@
     end_of_stream: "the stream ended while it waited",
     monitoring: "nothing is released: sink.kind is none",
     malformed_json: "not JSON", not_utf8: "not UTF-8", oversized: "longer than source.max_record_bytes",
-    too_deep: "nested deeper than source.max_depth", duplicate_key: "a key comes twice", not_an_object: "JSON, but no object",
+    too_deep: "nested deeper than 32", duplicate_key: "a key comes twice", not_an_object: "JSON, but no object",
     empty: "an empty record", ragged_row: "more or fewer fields than the header", malformed_row: "a quote is not closed",
     unknown_attribute: "an attribute that the schema does not know", wrong_type: "a value is not of the schema's type",
   };

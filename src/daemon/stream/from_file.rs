@@ -163,7 +163,7 @@ fn open_sink(
     let untruthful = engine.untruthful().filter(|_| sink.path.as_os_str() != "-");
     let files = Destinations {
         path: &sink.path,
-        format: file_format(sink.format(), sink.separator),
+        format: file_format(sink.format(), config.source.separator),
         outputs,
         dead_letters: sink.dead_letter_path.as_deref(),
         audit: sink.audit_file.as_deref(),

@@ -9,7 +9,7 @@ use super::residue;
 use super::run::{Run, StreamError};
 use super::sharing;
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, transactional_id};
-use crate::config::{Config, Erasure, SinkKind};
+use crate::config::{Config, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine};
@@ -265,12 +265,12 @@ impl Drop for Parting {
 impl Start<'_> {
     /// Begins to read the topic that names people who are to be erased; none where there is none.
     fn naming(&self, engine: &Engine) -> Result<Option<Naming>, RunError> {
-        let Erasure { topic, interval } = &self.config.erasure;
+        let topic = &self.config.erasure.topic;
         let Some(subjects) = engine.subjects().filter(|_| self.config.erasure.is_on()) else { return Ok(None) };
         let read = engine.names_read(topic)?;
         let (cluster, telemetry, from) = (self.cluster.clone(), self.telemetry.clone(), read.next.clone());
         let names = TopicOfErasures { cluster, topic: topic.clone(), from, subjects, telemetry }.read()?;
-        Ok(Some(Naming::new(names, read, *interval)))
+        Ok(Some(Naming::new(names, read, self.config.tuning.erasure_interval)))
     }
 
     /// A sink for the state `id`, and the last batch that it knows to be committed.

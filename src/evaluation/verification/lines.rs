@@ -223,7 +223,7 @@ impl Group {
     fn read_table(&mut self, config: &Config, path: &Path) -> Result<(), EvaluationError> {
         let columns: Vec<Field> = self.names.iter().map(|name| Field::flat(name)).collect();
         let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
-        let format = file_format(config.sink.format(), config.sink.separator);
+        let format = file_format(config.sink.format(), config.source.separator);
         // A column that is not the group's refuses the file, by its name.
         let mut source = FileSource::open(path, format, &columns, limits, Unknown::Refuse)?;
         loop {

@@ -11,6 +11,7 @@ use crate::records::hierarchy::Hierarchy;
 use crate::records::moment::DAY;
 use crate::records::raw::Token;
 use crate::records::schema::{Attribute, Schema};
+use crate::start::memory::max_dictionary_values;
 use crate::start::sampling::SamplingError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl Spelling {
         let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
         let mut books = Vec::with_capacity(schema.attributes.len());
         for attribute in &schema.attributes {
-            let book = Codebook::new(Arc::new(attribute.released()), &key, config.state.max_dictionary_values);
+            let book = Codebook::new(Arc::new(attribute.released()), &key, max_dictionary_values(config, schema));
             let mut book = book.map_err(SamplingError::Codebook)?;
             if let Hierarchy::Tree(tree) = &attribute.hierarchy {
                 tree.listed().into_iter().for_each(|value| {

@@ -311,7 +311,6 @@ fn describes(topic: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::Cluster;
-    use std::time::Duration;
 
     #[test]
     fn passwords_reach_every_client() {
@@ -331,9 +330,6 @@ mod tests {
         for name in ["sasl.pasword", "security.protocol", "sasl.oauthbearer.client.secret"] {
             let properties = [(name.to_owned(), "canary-6613".to_owned())].into();
             let cluster = Cluster::new("localhost:9", properties);
-            let Err(failure) = cluster.id(Duration::ZERO) else { panic!("{name} is taken") };
-            let said = format!("{failure} {failure:?}");
-            assert!(said.contains(name) && !said.contains("canary-6613"), "{said}");
             let Err(failure) = cluster.try_settings() else { panic!("{name} is taken") };
             let said = format!("{failure} {failure:?}");
             assert!(said.contains(name) && !said.contains("canary-6613"), "{said}");

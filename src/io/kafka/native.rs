@@ -41,8 +41,6 @@ pub(super) fn properties(
             ("ssl.key.location", &security.key_file),
         ];
         found.extend(files.into_iter().filter_map(|(name, file)| Some((name, path(file.as_deref()?)))));
-        let opens = security.key_password().map_err(|source| failed("key_password_file", source))?;
-        found.extend(opens.map(|opens| ("ssl.key.password", opens)));
     }
     if let Some(mechanism) = security.mechanism {
         let name = match mechanism {
@@ -76,7 +74,7 @@ pub(super) fn files_meant(words: &str, table: &str) -> String {
     } else if words.contains("ssl.certificate.location") || words.contains("ssl_cert") {
         "certificate_file"
     } else if words.contains("ssl.key.location") || words.contains("ssl_key") {
-        return format!("{table}.key_file, or {table}.key_password_file that opens it");
+        return format!("{table}.key_file, which must be a PEM file of a key without a password");
     } else {
         return format!("the files of {table}");
     };

@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
+/// Longest wait for one answer. A registry that does not answer holds up the records whose schema it has to give.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The most that an answer may have: schemas are a few kilobytes.
 const MOST_BYTES: u64 = 4 << 20;
 
@@ -27,8 +30,6 @@ pub struct Access<'a> {
     pub user: Option<(&'a str, &'a str)>,
     /// A PEM file of the authorities that vouch for it; the public ones without.
     pub authorities: Option<&'a Path>,
-    /// How long one question may take.
-    pub timeout: Duration,
 }
 
 /// What can go wrong with a question. Nothing of a record is in it.
@@ -78,7 +79,6 @@ pub struct Client {
     agent: ureq::Agent,
     url: String,
     authorization: Option<zeroize::Zeroizing<String>>,
-    timeout: Duration,
 }
 
 #[derive(Deserialize)]
@@ -125,7 +125,7 @@ impl Client {
             tls = tls.root_certs(RootCerts::Specific(Arc::new(authorities(path)?)));
         }
         let config = ureq::Agent::config_builder()
-            .timeout_global(Some(access.timeout))
+            .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
             .max_redirects(0)
             // Without TLS a proxy would be told the password.
@@ -140,12 +140,7 @@ impl Client {
             let pair = zeroize::Zeroizing::new(format!("{user}:{password}"));
             zeroize::Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())))
         });
-        Ok(Self {
-            agent: config.into(),
-            url: access.url.trim_end_matches('/').to_owned(),
-            authorization,
-            timeout: access.timeout,
-        })
+        Ok(Self { agent: config.into(), url: access.url.trim_end_matches('/').to_owned(), authorization })
     }
 
     /// The schema of this number, with all that it refers to.
@@ -154,7 +149,7 @@ impl Client {
     /// [`RegistryError::Unknown`] where there is none.
     pub fn schema(&self, id: u32) -> Result<WriterSchema, RegistryError> {
         let what = format!("schema number {id}");
-        let until = Instant::now() + 2 * self.timeout;
+        let until = Instant::now() + 2 * TIMEOUT;
         let found: Answer = self.get(&format!("/schemas/ids/{id}"), &what)?;
         self.with_parts(found, &what, until)
     }
@@ -165,7 +160,7 @@ impl Client {
     /// Anything else than an answer.
     pub fn latest(&self, subject: &str) -> Result<Option<WriterSchema>, RegistryError> {
         let what = format!("the latest schema under subject {subject:?}");
-        let until = Instant::now() + 2 * self.timeout;
+        let until = Instant::now() + 2 * TIMEOUT;
         match self.get(&format!("/subjects/{}/versions/latest", escaped(subject)), &what) {
             Ok(found) => self.with_parts(found, &what, until).map(Some),
             Err(RegistryError::Unknown { .. }) => Ok(None),
@@ -336,7 +331,7 @@ mod tests {
                 }
             }
         });
-        let access = Access { url: &url, user: None, authorities: None, timeout: Duration::from_secs(5) };
+        let access = Access { url: &url, user: None, authorities: None };
         Client::new(&access).expect("a client")
     }
 

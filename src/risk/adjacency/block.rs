@@ -1,6 +1,6 @@
 //! The counts of one pair of attributes: `n(u,v)`, and how many partners each value has.
 
-use super::degrees::{Degrees, changed};
+use super::degrees::Degrees;
 use super::dense::Dense;
 use super::sparse::Sparse;
 use crate::records::codebook::Code;
@@ -118,7 +118,9 @@ impl Block {
             Cells::Dense(dense) => dense.cell(x, y),
             Cells::Sparse(sparse) => sparse.cell(x, y),
         };
-        let (before, after) = changed::<false>(cell, n);
+        let before = *cell;
+        *cell = before.wrapping_add(n);
+        let after = *cell;
         self.degrees.turned(x, y, before, after);
     }
 

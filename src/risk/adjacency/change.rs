@@ -1,4 +1,4 @@
-//! What changes a model: records that come and go, new numbers, time.
+//! What changes a model: records that come and go, new numbers.
 
 use super::block::Block;
 use super::degrees::changed;
@@ -19,32 +19,29 @@ impl Adjacency {
     /// When the columns are not a batch of this schema, or the model is full.
     pub fn add<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), AdjacencyError> {
         let (lanes, rows) = self.lanes(columns)?;
-        self.admit(rows as u64 * self.unit())?;
+        self.admit(rows as u64)?;
         self.make_room(&lanes);
-        let weight = self.unit() as u32;
-        self.count_nodes::<false>(&lanes, weight);
-        self.units += (rows as u64 * self.unit()) as u32;
+        self.count_nodes::<false>(&lanes);
+        self.records += rows as u32;
         let values = self.values();
         let mut from = 0;
         while from < rows {
             let to = from + self.slice(&values, rows - from);
             let slices: Vec<&[Code]> = lanes.iter().map(|lane| &lane[from..to]).collect();
-            self.count_pairs::<false>(&slices, weight);
+            self.count_pairs::<false>(&slices);
             self.keep_limit();
             from = to;
         }
         Ok(())
     }
 
-    /// Takes back records that were added and have aged `half_lives` since (by [`fade`](Self::fade); 0 in a model that never
-    /// fades), given as every column of the schema. What has faded to nothing by then is taken back already.
+    /// Takes back records that were added, given as every column of the schema.
     ///
     /// # Errors
     /// When the columns are not a batch of this schema, or the model does not count such records.
-    pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C], half_lives: u32) -> Result<(), AdjacencyError> {
+    pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), AdjacencyError> {
         let (lanes, rows) = self.lanes(columns)?;
-        let weight = self.unit().checked_shr(half_lives).unwrap_or(0) as u32;
-        if weight == 0 || rows == 0 {
+        if rows == 0 {
             return Ok(());
         }
         for ((nodes, lane), &attribute) in self.nodes.iter().zip(&lanes).zip(&self.attributes) {
@@ -52,18 +49,18 @@ impl Adjacency {
                 return Err(AdjacencyError::NotCounted { attribute });
             }
         }
-        let short = self.count_nodes::<true>(&lanes, weight);
+        let short = self.count_nodes::<true>(&lanes);
         if let Some(at) = short {
-            self.count_nodes::<false>(&lanes, weight);
+            self.count_nodes::<false>(&lanes);
             return Err(AdjacencyError::NotCounted { attribute: self.attributes[at] });
         }
-        let short = self.count_pairs::<true>(&lanes, weight);
+        let short = self.count_pairs::<true>(&lanes);
         if let Some(at) = short {
-            self.count_pairs::<false>(&lanes, weight);
-            self.count_nodes::<false>(&lanes, weight);
+            self.count_pairs::<false>(&lanes);
+            self.count_nodes::<false>(&lanes);
             return Err(AdjacencyError::NotCounted { attribute: self.attributes[at] });
         }
-        self.units = self.units.wrapping_sub((rows as u32).wrapping_mul(weight));
+        self.records = self.records.wrapping_sub(rows as u32);
         Ok(())
     }
 
@@ -98,18 +95,18 @@ impl Adjacency {
     }
 
     pub(super) fn admit(&self, more: u64) -> Result<(), AdjacencyError> {
-        let units = u64::from(self.units) + more;
-        if units > u64::from(u32::MAX) { Err(AdjacencyError::Full { units }) } else { Ok(()) }
+        let records = u64::from(self.records) + more;
+        if records > u64::from(u32::MAX) { Err(AdjacencyError::Full { records }) } else { Ok(()) }
     }
 
     /// The place of the first attribute with a count that fell below nothing.
-    pub(super) fn count_nodes<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]], weight: u32) -> Option<usize> {
+    pub(super) fn count_nodes<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]]) -> Option<usize> {
         let mut short = None;
         for (at, (nodes, lane)) in self.nodes.iter_mut().zip(lanes).enumerate() {
             let mut below = false;
             for &code in *lane {
-                let (before, _) = changed::<SUBTRACT>(&mut nodes[code as usize], weight);
-                below |= SUBTRACT && before < weight;
+                let (before, _) = changed::<SUBTRACT>(&mut nodes[code as usize]);
+                below |= SUBTRACT && before == 0;
             }
             if below {
                 short = short.or(Some(at));
@@ -119,7 +116,7 @@ impl Adjacency {
     }
 
     /// The place of the first attribute of the first pair with a count that fell below nothing.
-    fn count_pairs<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]], weight: u32) -> Option<usize> {
+    fn count_pairs<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]]) -> Option<usize> {
         let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
         let places: Vec<(usize, usize)> = both(codes.len()).collect();
         let kept = |(pair, (a, b)): (_, (usize, usize))| Pair::kept_mut(pair).map(|block| (a, b, block));
@@ -127,7 +124,7 @@ impl Adjacency {
             self.pairs.iter_mut().zip(places.iter().copied()).filter_map(kept).collect();
         blocks.par_iter_mut().for_each(|(a, b, block)| block.ensure(codes[*a], codes[*b]));
         let shares = shares(blocks.into_iter().map(|(a, b, block)| (a, lanes[b], block)));
-        let short = |(a, share): (usize, Share<'_>)| share.count::<SUBTRACT>(lanes[a], weight).then_some(a);
+        let short = |(a, share): (usize, Share<'_>)| share.count::<SUBTRACT>(lanes[a]).then_some(a);
         let short = shares.into_par_iter().filter_map(short).min();
         self.pairs.par_iter_mut().filter_map(Pair::kept_mut).for_each(Block::settle);
         short
@@ -204,24 +201,5 @@ impl Adjacency {
                 self.pairs[number(self.attributes.len(), a, b)] = Pair::LeftOut;
             }
         }
-    }
-
-    /// Halves every weight `half_lives` times.
-    ///
-    /// Counts are in units of `2^-half_lives(limit)` of a record and round down. While no record is older than the limit's
-    /// half-lives, nothing is rounded and the model stays the exact sum of its records' weights, so that
-    /// subtracting with the age is exact too. What is older adds less than one unit to a count, and rests of it are gone after as
-    /// many half-lives as that count had bits.
-    pub fn fade(&mut self, half_lives: u32) {
-        let fade = |n: u32| n.checked_shr(half_lives).unwrap_or(0);
-        self.units = fade(self.units);
-        self.nodes.iter_mut().flatten().for_each(|n| *n = fade(*n));
-        let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
-        let places: Vec<(usize, usize)> = both(codes.len()).collect();
-        self.pairs.par_iter_mut().zip(places).for_each(|(pair, (a, b))| {
-            if let Pair::Kept(block) = pair {
-                *block = Block::of(block.all().map(|(x, y, n)| (x, y, fade(n))), codes[a], codes[b]);
-            }
-        });
     }
 }

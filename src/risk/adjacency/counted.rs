@@ -35,15 +35,14 @@ impl Adjacency {
     ) -> Result<(), AdjacencyError> {
         let (lanes, rows) = self.lanes(columns)?;
         assert_eq!((table.width(), table.rows()), (lanes.len(), rows), "a table of the same records");
-        self.admit(rows as u64 * self.unit())?;
-        let weight = self.unit() as u32;
+        self.admit(rows as u64)?;
         let cells = |(a, b)| table.cardinality(a).saturating_mul(table.cardinality(b));
         let kept = self.numbered().filter(|(_, _, pair)| pair.kept().is_some());
         let most = kept.map(|(a, b, _)| cells((a, b)).min(rows) as u64).sum::<u64>().saturating_add(self.edge_count());
         let before = (most > self.limits.max_edges).then(|| self.clone());
         self.make_room(&lanes);
-        self.count_nodes::<false>(&lanes, weight);
-        self.units += (rows as u64 * self.unit()) as u32;
+        self.count_nodes::<false>(&lanes);
+        self.records += rows as u32;
         let codes = values(&lanes, table);
         let sizes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
         let mut edges = self.edge_count();
@@ -59,7 +58,7 @@ impl Adjacency {
             part.par_iter_mut().zip(&counted).for_each(|(((a, b), block), counts)| {
                 block.ensure(sizes[*a], sizes[*b]);
                 for (x, y, n) in counts.occurring() {
-                    block.raise(codes[*a][x as usize], codes[*b][y as usize], n * weight);
+                    block.raise(codes[*a][x as usize], codes[*b][y as usize], n);
                 }
                 block.settle();
             });

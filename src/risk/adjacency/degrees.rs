@@ -31,8 +31,8 @@ impl Degrees {
 
 /// A count before and after one more record, or one less. Wraps, so that the opposite undoes it exactly whatever it was.
 #[inline]
-pub(super) fn changed<const SUBTRACT: bool>(count: &mut u32, weight: u32) -> (u32, u32) {
+pub(super) fn changed<const SUBTRACT: bool>(count: &mut u32) -> (u32, u32) {
     let before = *count;
-    *count = if SUBTRACT { before.wrapping_sub(weight) } else { before.wrapping_add(weight) };
+    *count = if SUBTRACT { before.wrapping_sub(1) } else { before.wrapping_add(1) };
     (before, *count)
 }

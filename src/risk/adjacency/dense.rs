@@ -59,7 +59,7 @@ pub(super) struct Lane<'a> {
 
 /// Counts N tables that share their first attribute. Skewed values hit the same cell again and again, and each hit waits for the
 /// one before; N independent tables wait at the same time. True where a count fell below nothing.
-pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [Lane<'_>; N], xs: &[Code], weight: u32) -> bool {
+pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [Lane<'_>; N], xs: &[Code]) -> bool {
     let mut below = false;
     let mut parts =
         lanes.map(|Lane { dense, degrees, ys }| (dense.cells.as_mut_slice(), dense.stride, degrees, &ys[..xs.len()]));
@@ -68,8 +68,8 @@ pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [Lane<'_>; N], 
         for (cells, stride, degrees, ys) in &mut parts {
             let y = ys[row];
             let cell = &mut cells[x as usize * *stride + y as usize];
-            let (before, after) = changed::<SUBTRACT>(cell, weight);
-            below |= SUBTRACT && before < weight;
+            let (before, after) = changed::<SUBTRACT>(cell);
+            below |= SUBTRACT && before == 0;
             if before == 0 || after == 0 {
                 degrees.turned(x, y, before, after);
             }

@@ -60,7 +60,7 @@ impl Adjacency {
         Ok(())
     }
 
-    /// `n(u)` of an attribute's values in units, an entry a code; none where it takes no part.
+    /// `n(u)` of an attribute's values, an entry a code; none where it takes no part.
     #[must_use]
     pub fn counts_of(&self, attribute: usize) -> Vec<u32> {
         self.place(attribute).map_or_else(Vec::new, |at| self.nodes[at].clone())

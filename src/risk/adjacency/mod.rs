@@ -9,7 +9,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `mod` | the model, its reading and its limits |
-//! | `change` | adding, subtracting, renumbering, fading |
+//! | `change` | adding, subtracting, renumbering |
 //! | `derived` | an attribute that another determines, taken out and put back |
 //! | `counted` | adding what was counted elsewhere, on a GPU for instance |
 //! | `share` | the work of one batch in parts |
@@ -45,8 +45,8 @@ use block::Block;
 /// Codes of one attribute stay below this: a table of counts is indexed by them.
 pub const MAX_CODES: u32 = 1 << 26;
 
-/// Half-lives that a record's weight can be told to last, at most.
-pub const MAX_HALF_LIVES: u32 = 20;
+/// Edges of a model at most, where nothing else is asked for.
+pub const MAX_EDGES: u64 = 2_000_000;
 
 /// A value of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,21 +57,18 @@ pub struct ValueNode {
     pub code: Code,
 }
 
-/// How large a model may become, and how fine its weights are.
+/// How large a model may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Edges held after a change, at most; an edge is a pair of values seen together. Where a batch ends above it, pairs
     /// of attributes are left out, most edges first (of equals the later pair), until the rest fits. While a batch is
     /// counted there may be four times as many. `n(u)` is exact whatever is left out.
     pub max_edges: u64,
-    /// Half-lives after which a record weighs nothing, less one: a fresh record counts `2^half_lives` units. 0 for a
-    /// model that never fades.
-    pub half_lives: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_edges: 2_000_000, half_lives: 0 }
+        Self { max_edges: MAX_EDGES }
     }
 }
 
@@ -84,8 +81,6 @@ pub enum AdjacencyError {
         crate::counting::attribute_set::MAX_ATTRIBUTES
     )]
     Attributes { attribute: usize },
-    #[error("a record's weight cannot last {half_lives} half-lives: use {MAX_HALF_LIVES} at most")]
-    HalfLives { half_lives: u32 },
     #[error(
         "the batch has {columns} columns and the model counts attribute {attribute}: give it every column of the schema"
     )]
@@ -96,15 +91,12 @@ pub enum AdjacencyError {
     Ragged { attribute: usize, found: usize, expected: usize },
     #[error("code {code} of attribute {attribute} is not below {MAX_CODES}: compact the codebook before counting")]
     Code { attribute: usize, code: Code },
-    #[error(
-        "the model would count {units} units and holds {} at most: subtract or fade earlier records first",
-        u32::MAX
-    )]
-    Full { units: u64 },
+    #[error("the model would count {records} records and holds {} at most: subtract earlier records first", u32::MAX)]
+    Full { records: u64 },
     #[error("attribute {attribute}: records are to be subtracted that the model does not count")]
     NotCounted { attribute: usize },
     #[error(
-        "attribute {attribute}: the renumbering forgets a value that {records} units still hold: subtract their records first"
+        "attribute {attribute}: the renumbering forgets a value that {records} records still hold: subtract their records first"
     )]
     Forgets { attribute: usize, records: u64 },
 }
@@ -138,15 +130,15 @@ impl Pair {
 
 /// The adjacency of the values of some attributes.
 ///
-/// Equal models count the same attributes in the same units, have the same `n(u)`, the same pairs left out and the same
+/// Equal models count the same attributes, have the same `n(u)`, the same pairs left out and the same
 /// edges elsewhere, however each of them came to be.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
     /// The schema's numbers, ascending. Below, an attribute is its place in here.
     attributes: Vec<usize>,
     limits: Limits,
-    /// Units of all records.
-    units: u32,
+    /// Records that are counted.
+    records: u32,
     /// n(u), an entry a code.
     nodes: Vec<Vec<u32>>,
     /// (0,1), (0,2), …, (1,2), …: all pairs a < b.
@@ -157,21 +149,18 @@ impl Adjacency {
     /// An empty model of the attributes, given by their numbers in the schema, ascending.
     ///
     /// # Errors
-    /// When the attributes do not ascend, or the weights would be too fine.
+    /// When the attributes do not ascend.
     pub fn new(attributes: &[usize], limits: Limits) -> Result<Self, AdjacencyError> {
         let beyond = |attribute: &usize| *attribute >= crate::counting::attribute_set::MAX_ATTRIBUTES;
         let falls = attributes.windows(2).find(|two| two[0] >= two[1]).map(|two| two[1]);
         if let Some(attribute) = falls.or_else(|| attributes.iter().copied().find(beyond)) {
             return Err(AdjacencyError::Attributes { attribute });
         }
-        if limits.half_lives > MAX_HALF_LIVES {
-            return Err(AdjacencyError::HalfLives { half_lives: limits.half_lives });
-        }
         let width = attributes.len();
         Ok(Self {
             attributes: attributes.to_vec(),
             limits,
-            units: 0,
+            records: 0,
             nodes: vec![Vec::new(); width],
             pairs: vec![Pair::Kept(Block::default()); width * width.saturating_sub(1) / 2],
         })
@@ -183,36 +172,30 @@ impl Adjacency {
         &self.attributes
     }
 
-    /// How large it may become, and how fine its weights are.
+    /// How large it may become.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// What a fresh record counts: 1, or more where the model fades.
+    /// Records that are counted.
     #[must_use]
-    pub fn unit(&self) -> u64 {
-        1 << self.limits.half_lives
-    }
-
-    /// Units of all records.
-    #[must_use]
-    pub fn units(&self) -> u64 {
-        u64::from(self.units)
+    pub fn records(&self) -> u64 {
+        u64::from(self.records)
     }
 
     fn place(&self, attribute: usize) -> Option<usize> {
         self.attributes.binary_search(&attribute).ok()
     }
 
-    /// `n(u)` in units; 0 for an attribute that takes no part.
+    /// `n(u)`; 0 for an attribute that takes no part.
     #[must_use]
     pub fn n(&self, node: ValueNode) -> u64 {
         let nodes = self.place(node.attribute).map(|at| &self.nodes[at]);
         nodes.and_then(|nodes| nodes.get(node.code as usize)).map_or(0, |n| u64::from(*n))
     }
 
-    /// `n(u,v)` in units; `None` where the pair is left out, is of one attribute, or an attribute takes no part.
+    /// `n(u,v)`; `None` where the pair is left out, is of one attribute, or an attribute takes no part.
     #[must_use]
     pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
         let (a, b) = (self.place(u.attribute)?, self.place(v.attribute)?);
@@ -239,7 +222,7 @@ impl Adjacency {
         })
     }
 
-    /// Every edge once, u of the lower attribute, with `n(u,v)` in units; ascending by attributes, then by codes.
+    /// Every edge once, u of the lower attribute, with `n(u,v)`; ascending by attributes, then by codes.
     pub fn edges(&self) -> impl Iterator<Item = (ValueNode, ValueNode, u64)> + '_ {
         let kept = self.numbered().filter_map(|(a, b, pair)| pair.kept().map(|block| (a, b, block)));
         kept.flat_map(move |(a, b, block)| {
@@ -250,7 +233,7 @@ impl Adjacency {
         })
     }
 
-    /// The edges of one node, with `n(u,v)` in units, ascending. Time: the codes of all other attributes.
+    /// The edges of one node, with `n(u,v)`, ascending. Time: the codes of all other attributes.
     #[must_use]
     pub fn row(&self, u: ValueNode) -> Vec<(ValueNode, u64)> {
         let Some(at) = self.place(u.attribute) else { return Vec::new() };
@@ -300,8 +283,7 @@ impl Adjacency {
     /// Summed cycle inference `scf(u) = Σ_v P(v|u)` ([POD] eq. 5.2), the diagonal left out.
     ///
     /// Every record has one value of each attribute, a missing one included, so each attribute adds 1: it is the number of
-    /// other attributes whose pair is kept. (In a model that has faded it falls short of that by less than one unit a
-    /// neighbour, since a count rounds down.)
+    /// other attributes whose pair is kept.
     #[must_use]
     pub fn scf(&self, u: ValueNode) -> f64 {
         let n = self.n(u);
@@ -349,7 +331,7 @@ fn both(width: usize) -> impl Iterator<Item = (usize, usize)> {
 
 impl PartialEq for Adjacency {
     fn eq(&self, other: &Self) -> bool {
-        let frame = |model: &Self| (model.attributes.clone(), model.unit(), model.units);
+        let frame = |model: &Self| (model.attributes.clone(), model.records);
         frame(self) == frame(other) && self.nodes().eq(other.nodes()) && self.pairs == other.pairs
     }
 }

@@ -40,20 +40,20 @@ pub(super) fn shares<'a>(blocks: impl Iterator<Item = (usize, &'a [Code], &'a mu
 
 impl Share<'_> {
     /// Counts the records; true where a count fell below nothing. Counting the opposite undoes it exactly, also then.
-    pub(super) fn count<const SUBTRACT: bool>(self, xs: &[Code], weight: u32) -> bool {
+    pub(super) fn count<const SUBTRACT: bool>(self, xs: &[Code]) -> bool {
         let lanes = match self {
             Share::Dense(lanes) => lanes,
-            Share::Sparse(sparse, degrees, ys) => return sparse.count::<SUBTRACT>(xs, ys, weight, degrees),
+            Share::Sparse(sparse, degrees, ys) => return sparse.count::<SUBTRACT>(xs, ys, degrees),
         };
         let mut lanes = lanes.into_iter();
         let mut below = false;
         while let Some(first) = lanes.next() {
             below |= match (lanes.next(), lanes.next(), lanes.next()) {
-                (None, ..) => dense::count::<1, SUBTRACT>([first], xs, weight),
-                (Some(second), None, _) => dense::count::<2, SUBTRACT>([first, second], xs, weight),
-                (Some(second), Some(third), None) => dense::count::<3, SUBTRACT>([first, second, third], xs, weight),
+                (None, ..) => dense::count::<1, SUBTRACT>([first], xs),
+                (Some(second), None, _) => dense::count::<2, SUBTRACT>([first, second], xs),
+                (Some(second), Some(third), None) => dense::count::<3, SUBTRACT>([first, second, third], xs),
                 (Some(second), Some(third), Some(fourth)) => {
-                    dense::count::<4, SUBTRACT>([first, second, third, fourth], xs, weight)
+                    dense::count::<4, SUBTRACT>([first, second, third, fourth], xs)
                 }
             };
         }

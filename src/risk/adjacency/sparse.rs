@@ -140,7 +140,7 @@ impl<K: Key> Table<K> {
         }
     }
 
-    fn count<const SUBTRACT: bool>(&mut self, xs: &[Code], ys: &[Code], weight: u32, degrees: &mut Degrees) -> bool {
+    fn count<const SUBTRACT: bool>(&mut self, xs: &[Code], ys: &[Code], degrees: &mut Degrees) -> bool {
         let mut below = false;
         let y_bits = self.y_bits;
         for (xs, ys) in xs.chunks(AHEAD).zip(ys.chunks(AHEAD)) {
@@ -148,8 +148,8 @@ impl<K: Key> Table<K> {
             let near = |(x, y): (&Code, &Code)| self.slots[self.home(K::of(*x, *y, y_bits))].n;
             std::hint::black_box(xs.iter().zip(ys).map(near).fold(0, |all, n| all ^ n));
             for (&x, &y) in xs.iter().zip(ys) {
-                let (before, after) = changed::<SUBTRACT>(self.cell(K::of(x, y, y_bits)), weight);
-                below |= SUBTRACT && before < weight;
+                let (before, after) = changed::<SUBTRACT>(self.cell(K::of(x, y, y_bits)));
+                below |= SUBTRACT && before == 0;
                 if before == 0 || after == 0 {
                     degrees.turned(x, y, before, after);
                 }
@@ -248,16 +248,10 @@ impl Sparse {
     }
 
     /// Counts records that there is room for; true where a count fell below nothing.
-    pub(super) fn count<const SUBTRACT: bool>(
-        &mut self,
-        xs: &[Code],
-        ys: &[Code],
-        weight: u32,
-        degrees: &mut Degrees,
-    ) -> bool {
+    pub(super) fn count<const SUBTRACT: bool>(&mut self, xs: &[Code], ys: &[Code], degrees: &mut Degrees) -> bool {
         match self {
-            Self::Narrow(table) => table.count::<SUBTRACT>(xs, ys, weight, degrees),
-            Self::Wide(table) => table.count::<SUBTRACT>(xs, ys, weight, degrees),
+            Self::Narrow(table) => table.count::<SUBTRACT>(xs, ys, degrees),
+            Self::Wide(table) => table.count::<SUBTRACT>(xs, ys, degrees),
         }
     }
 }

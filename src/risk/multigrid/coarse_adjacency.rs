@@ -22,10 +22,6 @@ pub enum CoarseError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),
     #[error(
-        "a model that fades over {half_lives} half-lives rounds its counts, and a sum of rounded counts is not exact: count without fading"
-    )]
-    Fades { half_lives: u32 },
-    #[error(
         "a window of {rows} records is not the one of {counted} that is counted: give what was added and not subtracted"
     )]
     Window { rows: usize, counted: u64 },
@@ -65,7 +61,7 @@ impl CoarseAdjacency {
     /// [`coarsen`](Self::coarsen) finds what determines them.
     ///
     /// # Errors
-    /// When the attributes do not ascend or the weights would be too fine.
+    /// When the attributes do not ascend.
     pub fn new(attributes: &[usize], limits: Limits) -> Result<Self, AdjacencyError> {
         Ok(Self { counted: Adjacency::new(attributes, limits)?, derived: BTreeMap::new() })
     }
@@ -99,16 +95,12 @@ impl CoarseAdjacency {
     /// Time: rows · attributes, and for each pair of attributes the rows up to the first that tells them apart.
     ///
     /// # Errors
-    /// When the model fades, or the columns are no table, or not the window.
+    /// When the columns are no table, or not the window.
     pub fn coarsen<C: AsRef<[Code]>>(&mut self, window: &[C], merging: Merging) -> Result<usize, CoarseError> {
-        let half_lives = self.counted.limits().half_lives;
-        if half_lives > 0 {
-            return Err(CoarseError::Fades { half_lives });
-        }
         let attributes = self.counted.attributes().to_vec();
         let columns = attributes.iter().map(|a| window.get(*a).map(|c| c.as_ref().to_vec()).unwrap_or_default());
         let table = CountedTable::new(columns.collect(), None)?;
-        let (rows, counted) = (table.rows(), self.counted.units());
+        let (rows, counted) = (table.rows(), self.counted.records());
         if counted != 0 && counted != rows as u64 {
             return Err(CoarseError::Window { rows, counted });
         }
@@ -187,12 +179,12 @@ impl CoarseAdjacency {
         Ok(broken)
     }
 
-    /// Takes back records of an age in half-lives that were added, given as every column of the schema. No certainty ends by
+    /// Takes back records that were added, given as every column of the schema. No certainty ends by
     /// that.
     ///
     /// # Errors
     /// When the columns are not a batch of this schema, or the model does not count such records.
-    pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C], age: u32) -> Result<(), CoarseError> {
+    pub fn subtract<C: AsRef<[Code]>>(&mut self, columns: &[C]) -> Result<(), CoarseError> {
         self.check(columns)?;
         let mut rest = Vec::with_capacity(self.derived.len());
         for (attribute, derived) in &self.derived {
@@ -203,14 +195,9 @@ impl CoarseAdjacency {
             }
             rest.push(n);
         }
-        self.counted.subtract(columns, age)?;
+        self.counted.subtract(columns)?;
         self.derived.values_mut().zip(rest).for_each(|(derived, n)| derived.n = n);
         Ok(())
-    }
-
-    /// Halves every weight `half_lives` times, where all attributes are counted: a window that fades is never coarse.
-    pub fn fade(&mut self, half_lives: u32) {
-        self.counted.fade(half_lives);
     }
 
     /// Renumbers the codes of one attribute of the schema, as its codebook was; `map` is old → new, and no two values that

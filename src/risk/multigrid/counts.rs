@@ -27,8 +27,6 @@ pub enum InexactError {
         "the model has left out {pairs} pairs of attributes, and what is not counted cannot be known to go together: raise its limit of edges"
     )]
     LeftOut { pairs: usize },
-    #[error("the model fades and rounds its counts: equal counts may be of different records")]
-    Fades,
 }
 
 /// A row of a sparse integer matrix: columns with what stands there.
@@ -61,9 +59,6 @@ impl Counts {
         let pairs = model.left_out_pairs().len();
         if pairs > 0 {
             return Err(InexactError::LeftOut { pairs });
-        }
-        if model.limits().half_lives > 0 {
-            return Err(InexactError::Fades);
         }
         let (values, nodes): (Vec<adjacency::ValueNode>, Vec<u32>) =
             model.nodes().map(|(node, n)| (node, n as u32)).unzip();

@@ -7,21 +7,15 @@ use rayon::ThreadPool;
 
 /// What a batch changes of the counts, in this order.
 pub(super) struct Change {
-    /// Half-lives that pass.
-    pub fade: u32,
-    /// Records that leave the window, with the half-lives that they are old by now.
-    pub leaving: Vec<(Vec<Vec<Code>>, u32)>,
+    /// Records that leave the window.
+    pub leaving: Vec<Vec<Code>>,
     /// Records that enter it.
     pub entering: Vec<Vec<Code>>,
 }
 
 impl Change {
     fn apply(&self, adjacency: &mut CoarseAdjacency) -> Result<(), CoarseError> {
-        if self.fade > 0 {
-            adjacency.fade(self.fade);
-        }
-        let taken = self.leaving.iter().try_for_each(|(columns, age)| adjacency.subtract(columns, *age));
-        taken.and(adjacency.add(&self.entering).map(drop))
+        adjacency.subtract(&self.leaving).and(adjacency.add(&self.entering).map(drop))
     }
 }
 

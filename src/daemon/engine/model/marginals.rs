@@ -3,17 +3,17 @@
 use crate::records::codebook::Code;
 use crate::risk::adjacency::{Adjacency, MAX_CODES};
 
-/// How often each value of some attributes occurs, in the units of the adjacency.
+/// How often each value of some attributes occurs, in the window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Marginals {
     /// By place of the attribute, by code.
     counts: Vec<Vec<u64>>,
-    units: u64,
+    records: u64,
 }
 
 impl Marginals {
     pub fn new(attributes: usize) -> Self {
-        Self { counts: vec![Vec::new(); attributes], units: 0 }
+        Self { counts: vec![Vec::new(); attributes], records: 0 }
     }
 
     /// Those of an adjacency.
@@ -26,13 +26,13 @@ impl Marginals {
                 counts[node.code as usize] = n;
             }
         }
-        all.units = adjacency.units();
+        all.records = adjacency.records();
         all
     }
 
-    /// Units of all records.
-    pub fn units(&self) -> u64 {
-        self.units
+    /// Records that are counted.
+    pub fn records(&self) -> u64 {
+        self.records
     }
 
     /// n(u) of a value of the attribute at `place`.
@@ -40,36 +40,29 @@ impl Marginals {
         self.counts.get(place).and_then(|counts| counts.get(code as usize)).copied().unwrap_or(0)
     }
 
-    /// Adds records of `weight` units each, a column an attribute.
-    pub fn add<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>, weight: u64) {
+    /// Adds records, a column an attribute.
+    pub fn add<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>) {
         let mut rows = 0;
         for (counts, column) in self.counts.iter_mut().zip(columns) {
             rows = column.len() as u64;
             let codes = column.iter().max().map_or(0, |code| *code as usize + 1);
             counts.resize(counts.len().max(codes), 0);
-            column.iter().for_each(|code| counts[*code as usize] += weight);
+            column.iter().for_each(|code| counts[*code as usize] += 1);
         }
-        self.units += rows * weight;
+        self.records += rows;
     }
 
-    /// Takes back records that were added and weigh `weight` units each by now.
-    pub fn subtract<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>, weight: u64) {
+    /// Takes back records that were added.
+    pub fn subtract<'a>(&mut self, columns: impl Iterator<Item = &'a [Code]>) {
         let mut rows = 0;
         for (counts, column) in self.counts.iter_mut().zip(columns) {
             rows = column.len() as u64;
             for code in column {
                 let count = &mut counts[*code as usize];
-                *count = count.saturating_sub(weight);
+                *count = count.saturating_sub(1);
             }
         }
-        self.units = self.units.saturating_sub(rows * weight);
-    }
-
-    /// Halves every weight `half_lives` times, rounding down as the adjacency does.
-    pub fn fade(&mut self, half_lives: u32) {
-        let fade = |n: u64| n.checked_shr(half_lives).unwrap_or(0);
-        self.units = fade(self.units);
-        self.counts.iter_mut().flatten().for_each(|n| *n = fade(*n));
+        self.records = self.records.saturating_sub(rows);
     }
 
     /// Renumbers the codes of the attribute at `place`; `map` is old → new. Values that it forgets are counted no more.

@@ -30,30 +30,20 @@ fn batch(rows: &[[u8; WIDTH]], books: &mut [Codebook]) -> Batch {
     batch
 }
 
-/// Weights by value text, in units: a record `age` half-lives old weighs `unit >> age`.
-type Weights = BTreeMap<(usize, String), u64>;
+/// Records by value text.
+type Occurrences = BTreeMap<(usize, String), u64>;
 
-/// The window by definition: the last rows of the stream, each with the half-lives that have passed since its batch.
-fn by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize, half_life: Option<u64>) -> (Weights, u64) {
-    let mut rows: Vec<([u8; WIDTH], u64)> = Vec::new();
-    let mut first = 0;
-    let mut now = 0;
-    for batch in stream.iter().filter(|batch| !batch.is_empty()) {
-        now = half_life.map_or(0, |half_life| first / half_life);
-        rows.extend(batch.iter().map(|row| (*row, now)));
-        first += batch.len() as u64;
-    }
-    let unit = if half_life.is_some() { 1 << HALF_LIVES } else { 1 };
-    let mut weights = Weights::new();
-    let mut units = 0;
-    for (row, age) in &rows[rows.len().saturating_sub(capacity)..] {
-        let weight = unit >> (now - age);
-        units += weight;
+/// The window by definition: the last rows of the stream.
+fn by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize) -> (Occurrences, u64) {
+    let rows: Vec<&[u8; WIDTH]> = stream.iter().flatten().collect();
+    let rows = &rows[rows.len().saturating_sub(capacity)..];
+    let mut occurrences = Occurrences::new();
+    for row in rows {
         for (attribute, value) in row.iter().enumerate() {
-            *weights.entry((attribute, format!("\"v{value}\""))).or_default() += weight;
+            *occurrences.entry((attribute, format!("\"v{value}\""))).or_default() += 1;
         }
     }
-    (weights, units)
+    (occurrences, rows.len() as u64)
 }
 
 /// The model of all attributes, whichever of them are counted.
@@ -61,15 +51,15 @@ fn prolonged(model: &Model) -> Adjacency {
     model.adjacency().prolonged().expect("a sound model")
 }
 
-fn seen(model: &mut Model, books: &[Codebook]) -> (Weights, u64) {
+fn seen(model: &mut Model, books: &[Codebook]) -> (Occurrences, u64) {
     model.settle().expect("room");
     for (node, n) in prolonged(model).nodes() {
         assert_eq!(model.marginals.n(node.attribute, node.code), n);
     }
-    assert_eq!(model.marginals.units(), model.counted().units());
+    assert_eq!(model.marginals.records(), model.counted().records());
     let text = |node: ValueNode| (node.attribute, books[node.attribute].canonical(node.code).to_owned());
-    let weights = prolonged(model).nodes().map(|(node, n)| (text(node), n)).collect();
-    (weights, model.counted().units())
+    let occurrences = prolonged(model).nodes().map(|(node, n)| (text(node), n)).collect();
+    (occurrences, model.counted().records())
 }
 
 /// Every edge by the texts of its ends.
@@ -92,14 +82,11 @@ proptest! {
     fn the_model_is_that_of_its_window_and_survives_a_restart(
         stream in streams(),
         capacity in 1_usize..40,
-        fades in proptest::option::of(5_u64..30),
         restart in 0_usize..10,
         max_edges in prop_oneof![2 => Just(1_u64 << 20), 1 => 4_u64..50],
         plans in proptest::collection::vec(any::<bool>(), 10),
     ) {
-        // As the configuration demands: no record of the window is older than eight half-lives.
-        let half_life = fades.map(|half_life| half_life.max(capacity as u64 / 8 + 14));
-        let settings = ModelSettings { window_records: capacity, max_edges, half_life, value_bytes: None };
+        let settings = ModelSettings { window_records: capacity, max_edges, value_bytes: None };
         let new = |rows, derived: &[_], left_out: &[_]| {
             let past = Resumed { rows, derived, left_out };
             Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
@@ -117,10 +104,9 @@ proptest! {
             model.begin(&batch);
             // What the state of this batch knows: a start learns it again from its rows.
             let (derived, left_out) = (model.derived(), model.counted().left_out_pairs());
-            prop_assert!(derived.is_empty() || half_life.is_none());
             model.learn(&batch, &known).expect("room");
             first += batch.rows() as u64;
-            prop_assert_eq!(seen(&mut model, &known), by_definition(&stream[..=number], capacity, half_life));
+            prop_assert_eq!(seen(&mut model, &known), by_definition(&stream[..=number], capacity));
             let oldest = first - model.window().rows() as u64;
             blocks.retain(|block| block.last >= oldest);
             if number == restart {
@@ -145,7 +131,7 @@ proptest! {
     /// Compacting the dictionaries renames and changes nothing.
     #[test]
     fn a_compacted_dictionary_changes_no_count(stream in streams(), capacity in 1_usize..20) {
-        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, half_life: None, value_bytes: None };
+        let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, value_bytes: None };
         let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
         let mut known = books();
         for rows in &stream {
@@ -179,7 +165,7 @@ proptest! {
         let code = known[0].encode(Token::Text("v0")).expect("a text");
         let value = known[0].weight(code);
         let settings = ModelSettings {
-            window_records: capacity, max_edges: 1 << 20, half_life: None, value_bytes: Some(values * value),
+            window_records: capacity, max_edges: 1 << 20, value_bytes: Some(values * value),
         };
         let new = |rows| {
             let past = Resumed { rows, ..Resumed::default() };
@@ -210,8 +196,8 @@ proptest! {
             };
             let texts = |a: usize| expected.iter().map(|row| format!("\"v{}\"", row[a])).collect::<Vec<_>>();
             prop_assert_eq!(seen(&model, &known), (0..WIDTH).map(texts).collect::<Vec<_>>());
-            let (_, units) = self::seen(&mut model, &known);
-            prop_assert_eq!(units, expected.len() as u64, "what has left is counted no more");
+            let (_, records) = self::seen(&mut model, &known);
+            prop_assert_eq!(records, expected.len() as u64, "what has left is counted no more");
             if number == restart {
                 // All rows that there ever were, one block after another.
                 let (mut again, mut others) = (new(first), books());
@@ -234,7 +220,7 @@ proptest! {
 
 #[test]
 fn a_pair_that_was_left_out_stays_out_after_a_restart() {
-    let settings = ModelSettings { window_records: 100, max_edges: 10, half_life: None, value_bytes: None };
+    let settings = ModelSettings { window_records: 100, max_edges: 10, value_bytes: None };
     let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
     let mut known = books();
     let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
@@ -258,13 +244,12 @@ fn a_pair_that_was_left_out_stays_out_after_a_restart() {
 fn what_is_identical_is_counted_once_and_not_left_out() {
     // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
     let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
-    let settings = ModelSettings { window_records: 400, max_edges: 250, half_life: None, value_bytes: None };
+    let settings = ModelSettings { window_records: 400, max_edges: 250, value_bytes: None };
     let model = || Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
     let (mut coarse, mut fine, mut known) = (model(), model(), books());
-    fine.coarse = false;
     let first = batch(&rows, &mut known);
+    coarse.begin(&first);
     for model in [&mut coarse, &mut fine] {
-        model.begin(&first);
         model.learn(&first, &known).expect("room");
         model.settle().expect("room");
     }

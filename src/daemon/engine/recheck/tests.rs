@@ -169,11 +169,13 @@ type = "string"
     let config = format!(
         "[source]\nkind = \"file\"\npath = \"-\"\nformat = \"json\"\n[sink]\nkind = \"none\"\n\
          [schema]\nfile = \"{place}/visits.toml\"\n[batch]\nmax_records = 40\n[privacy]\nk = 2\n\
-         max_lines_per_subject = 0\nmax_delay = \"0s\"\nmax_hold_batches = 0\n[plan]\nwindow_records = 320\nsample_records = 160\nhandover_batches = 0\n\
+         max_lines_per_subject = 0\nmax_delay = \"0s\"\nmax_hold_batches = 0\n[plan]\nwindow_records = 240\n\
          interval = \"1s\"\n[state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n\
-         max_dictionary_values = 600\n[compute]\nbackend = \"cpu\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n"
+         [compute]\nbackend = \"cpu\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n"
     );
-    let config = parse(&config, "visits", std::iter::empty()).expect("a configuration");
+    let mut config = parse(&config, "visits", std::iter::empty()).expect("a configuration");
+    config.tuning.handover_batches = 0;
+    config.tuning.max_dictionary_values = 600;
     let checked = Checked::new(config, "visits").expect("a sound configuration");
     let own = checked.telemetry();
     let assembled = assemble(checked, &own, false, &mut |_, _| Ok(false)).expect("an engine");

@@ -41,7 +41,6 @@ proptest! {
     #[test]
     fn counts_made_elsewhere_give_the_same_model(
         batches in batches(),
-        half_lives in 0_u32..3,
         max_edges in prop_oneof![3 => Just(1_000_000_u64), 1 => 10_u64..400],
         on_device: bool,
         little in proptest::option::of((1000_u64..20_000, 3_000_u64..100_000)),
@@ -51,7 +50,7 @@ proptest! {
         emulator.reseed(seed);
         let device: Arc<dyn Device> = emulator;
         let budget = little.map(|(rows_bytes, scratch_bytes)| Budget { rows_bytes, scratch_bytes });
-        let mut model = empty(&ATTRIBUTES, max_edges, half_lives);
+        let mut model = empty(&ATTRIBUTES, max_edges);
         let mut expected = model.clone();
         for batch in batches {
             let batch = columns(&batch, WIDTH);
@@ -60,10 +59,6 @@ proptest! {
             prop_assert_eq!(&model, &expected);
             prop_assert_eq!(model.inference(), expected.inference());
             prop_assert_eq!(model.left_out_pairs(), expected.left_out_pairs());
-            if half_lives > 0 {
-                model.fade(1);
-                expected.fade(1);
-            }
         }
     }
 
@@ -74,7 +69,7 @@ proptest! {
         emulator.reseed(seed);
         let device: Arc<dyn Device> = emulator;
         let batch = columns(&batches.concat(), WIDTH);
-        let mut model = empty(&ATTRIBUTES, 1_000_000, 0);
+        let mut model = empty(&ATTRIBUTES, 1_000_000);
         model.add(&batch).expect("a batch");
         let table = model.table(&batch).expect("a batch of this schema");
         let pairs = all_pairs(table.width());
@@ -93,7 +88,7 @@ proptest! {
 
 #[test]
 fn what_is_no_batch_leaves_the_model_as_it_was() {
-    let mut model = empty(&ATTRIBUTES, 1000, 0);
+    let mut model = empty(&ATTRIBUTES, 1000);
     let batch = columns(&[vec![1, 2, 3, 4, 5], vec![1, 2, 3, 4, 6]], WIDTH);
     add_counted(&mut model, &batch, None, None);
     let before = model.clone();

@@ -101,7 +101,7 @@ fn the_stream_of_table_5_2() {
     let whole: Vec<Vec<u32>> = table_3_1().into_iter().zip(&batch).map(|(a, b)| [a, b.clone()].concat()).collect();
     at_once.add(&whole).expect("a batch");
     assert_eq!(model, at_once);
-    model.subtract(&batch, 0).expect("they are there");
+    model.subtract(&batch).expect("they are there");
     assert_eq!(model, self::model());
 }
 

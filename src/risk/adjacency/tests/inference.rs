@@ -20,13 +20,13 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
 }
 
 fn model(records: &[Record], max_edges: u64) -> Adjacency {
-    let mut model = empty(&ATTRIBUTES, max_edges, 0);
+    let mut model = empty(&ATTRIBUTES, max_edges);
     model.add(&columns(records, WIDTH)).expect("a batch");
     model
 }
 
 fn twin(records: &[Record]) -> Twin {
-    Twin::of(&ATTRIBUTES, records.iter().map(|record| (record.clone(), 1)))
+    Twin::of(&ATTRIBUTES, records.iter().cloned())
 }
 
 /// All sets of `size` attributes.
@@ -230,13 +230,13 @@ fn a_pair_that_is_left_out_comes_first() {
 
 #[test]
 fn narrow_models_have_no_cycles_to_judge() {
-    let mut model = empty(&[3], 10, 0);
+    let mut model = empty(&[3], 10);
     model.add(&[vec![], vec![], vec![], vec![1, 2]]).expect("a batch");
     let triage = Triage::new(model.inference());
     assert_eq!(triage.deviation(&AttributeSet::from_iter([3])), None);
     assert_eq!(triage.expectation(3, 2), None);
     assert_eq!(triage.suspects(0.0, 2, 10).sets, []);
     assert_eq!(triage.compare(&[AttributeSet::from_iter([3])], 10).theta, None);
-    let nothing: Inference = empty(&[], 10, 0).inference();
+    let nothing: Inference = empty(&[], 10).inference();
     assert!(Triage::new(nothing).suspects(0.0, 3, 10).complete);
 }

@@ -2,7 +2,7 @@
 
 use super::twin::{Record, Twin, columns, empty};
 use crate::records::codebook::FORGOTTEN;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits, MAX_HALF_LIVES};
+use crate::risk::adjacency::{Adjacency, AdjacencyError};
 use proptest::prelude::*;
 
 /// Columns of the schema; 1 and 4 take no part.
@@ -53,7 +53,7 @@ fn apply(model: &mut Adjacency, records: &mut Vec<Record>, change: Change) {
         }
         Change::Expire(count) => {
             let leaving: Vec<Record> = records.drain(..count.min(records.len())).collect();
-            model.subtract(&columns(&leaving, WIDTH), 0).expect("records that were added");
+            model.subtract(&columns(&leaving, WIDTH)).expect("records that were added");
         }
         Change::Compact(at) => {
             let map = compacted(records, at);
@@ -64,7 +64,7 @@ fn apply(model: &mut Adjacency, records: &mut Vec<Record>, change: Change) {
 }
 
 fn whole(records: &[Record]) -> Twin {
-    Twin::of(&ATTRIBUTES, records.iter().map(|record| (record.clone(), 1)))
+    Twin::of(&ATTRIBUTES, records.iter().cloned())
 }
 
 proptest! {
@@ -72,16 +72,16 @@ proptest! {
 
     #[test]
     fn incremental_is_rebuilt(changes in proptest::collection::vec(change(), 0..12)) {
-        let (mut model, mut records) = (empty(&ATTRIBUTES, u64::MAX, 0), Vec::new());
+        let (mut model, mut records) = (empty(&ATTRIBUTES, u64::MAX), Vec::new());
         for change in changes {
             apply(&mut model, &mut records, change);
             prop_assert_eq!(Twin::read(&model), whole(&records));
         }
-        let mut rebuilt = empty(&ATTRIBUTES, u64::MAX, 0);
+        let mut rebuilt = empty(&ATTRIBUTES, u64::MAX);
         rebuilt.add(&columns(&records, WIDTH)).expect("a batch");
         prop_assert_eq!(&model, &rebuilt);
         prop_assert_eq!(model.inference(), rebuilt.inference());
-        prop_assert_eq!((model.node_count(), model.units()), (rebuilt.nodes().count() as u64, records.len() as u64));
+        prop_assert_eq!((model.node_count(), model.records()), (rebuilt.nodes().count() as u64, records.len() as u64));
         prop_assert_eq!(model.edge_count(), rebuilt.edges().count() as u64);
     }
 
@@ -90,7 +90,7 @@ proptest! {
         changes in proptest::collection::vec(change(), 0..12),
         max_edges in 0_u64..300,
     ) {
-        let (mut model, mut records) = (empty(&ATTRIBUTES, max_edges, 0), Vec::new());
+        let (mut model, mut records) = (empty(&ATTRIBUTES, max_edges), Vec::new());
         let mut gone = Vec::new();
         for change in changes {
             apply(&mut model, &mut records, change);
@@ -102,72 +102,17 @@ proptest! {
         }
     }
 
-    /// Every record's weight is halved with the time since it came; while none is older than the half-lives that the
-    /// units hold, this is exact, whatever is subtracted.
-    #[test]
-    fn fading_is_exact_in_its_half_lives(
-        batches in proptest::collection::vec((proptest::collection::vec(record(), 0..20), 0_u32..3), 1..6),
-        leaves in proptest::collection::vec(any::<bool>(), 6),
-    ) {
-        const HALF_LIVES: u32 = 12;
-        let mut model = empty(&ATTRIBUTES, u64::MAX, HALF_LIVES);
-        let mut aged: Vec<(Vec<Record>, u32)> = Vec::new();
-        for (at, (batch, pause)) in batches.into_iter().enumerate() {
-            model.add(&columns(&batch, WIDTH)).expect("a batch");
-            aged.push((batch, 0));
-            model.fade(pause);
-            aged.iter_mut().for_each(|(_, age)| *age += pause);
-            if leaves[at] {
-                let (oldest, age) = aged.remove(0);
-                model.subtract(&columns(&oldest, WIDTH), age).expect("records that were added");
-            }
-            let unit = model.unit();
-            let weighed = aged.iter().flat_map(|(batch, age)| batch.iter().map(move |r| (r.clone(), unit >> age)));
-            prop_assert_eq!(Twin::read(&model), Twin::of(&ATTRIBUTES, weighed));
-        }
-    }
-
-    /// Beyond that, a count is less than one unit below the real one, and never above it.
-    #[test]
-    fn older_records_are_off_by_less_than_a_unit(
-        batches in proptest::collection::vec((proptest::collection::vec(record(), 0..20), 0_u32..4), 1..8),
-    ) {
-        let mut model = empty(&ATTRIBUTES, u64::MAX, 2);
-        let mut aged: Vec<(Vec<Record>, u32)> = Vec::new();
-        for (batch, pause) in batches {
-            model.add(&columns(&batch, WIDTH)).expect("a batch");
-            aged.push((batch, 0));
-            model.fade(pause);
-            aged.iter_mut().for_each(|(_, age)| *age += pause);
-        }
-        // Fine enough to hold every age exactly.
-        let fine = aged.iter().flat_map(|(batch, age)| batch.iter().map(move |r| (r.clone(), 1 << 40 >> age)));
-        let real = Twin::of(&ATTRIBUTES, fine);
-        let read = Twin::read(&model);
-        let off = |n: u64, real: u64| real.checked_sub(n << 38).is_some_and(|off| off < 1 << 38);
-        for (node, real) in &real.nodes {
-            prop_assert!(off(read.nodes.get(node).copied().unwrap_or(0), *real));
-        }
-        for (edge, real) in &real.edges {
-            prop_assert!(off(read.edges.get(edge).copied().unwrap_or(0), *real));
-        }
-        // Taking back what still weighs something leaves nothing below 0.
-        for (batch, age) in aged {
-            model.subtract(&columns(&batch, WIDTH), age).expect("records that were added");
-        }
-    }
-
     #[test]
     fn records_that_were_not_added_are_refused_and_change_nothing(
         added in proptest::collection::vec(record(), 1..30),
         alien in proptest::collection::vec(record(), 1..5),
     ) {
-        let mut model = empty(&ATTRIBUTES, u64::MAX, 0);
+        let mut model = empty(&ATTRIBUTES, u64::MAX);
         model.add(&columns(&added, WIDTH)).expect("a batch");
         let before = model.clone();
         let (own, theirs) = (whole(&added), whole(&alien));
         let is_part = theirs.edges.iter().all(|(edge, n)| own.edges.get(edge).is_some_and(|have| have >= n));
-        let taken = model.subtract(&columns(&alien, WIDTH), 0);
+        let taken = model.subtract(&columns(&alien, WIDTH));
         prop_assert_eq!(taken.is_ok(), is_part);
         if !is_part {
             prop_assert_eq!(&model, &before);
@@ -179,13 +124,13 @@ proptest! {
 
 #[test]
 fn what_is_no_batch_is_refused_with_the_place() {
-    let mut model = empty(&[0, 2], 100, 0);
+    let mut model = empty(&[0, 2], 100);
     assert_eq!(model.add(&[vec![1]]), Err(AdjacencyError::Width { attribute: 2, columns: 1 }));
     let ragged = [vec![1], vec![], vec![1, 2]];
     assert_eq!(model.add(&ragged), Err(AdjacencyError::Ragged { attribute: 2, found: 2, expected: 1 }));
     let far = [vec![1], vec![], vec![FORGOTTEN]];
     assert_eq!(model.add(&far), Err(AdjacencyError::Code { attribute: 2, code: FORGOTTEN }));
-    assert_eq!(model, empty(&[0, 2], 100, 0));
+    assert_eq!(model, empty(&[0, 2], 100));
     model.add(&[vec![3], vec![], vec![1]]).expect("a batch");
     assert_eq!(model.remap(0, &[0, 1, 2]), Err(AdjacencyError::Forgets { attribute: 0, records: 1 }));
     assert_eq!(model.remap(1, &[]), Ok(()));
@@ -193,16 +138,14 @@ fn what_is_no_batch_is_refused_with_the_place() {
     assert_eq!(falling.map(|_| ()), Err(AdjacencyError::Attributes { attribute: 2 }));
     let beyond = Adjacency::new(&[0, 1024], model.limits());
     assert_eq!(beyond.map(|_| ()), Err(AdjacencyError::Attributes { attribute: 1024 }));
-    let fine = Adjacency::new(&[0], Limits { max_edges: 1, half_lives: MAX_HALF_LIVES + 1 });
-    assert_eq!(fine.map(|_| ()), Err(AdjacencyError::HalfLives { half_lives: MAX_HALF_LIVES + 1 }));
 }
 
-/// 2^20 units a record: 4,096 of them are too many for 32 bits.
+/// Counts have 32 bits.
 #[test]
 fn a_full_model_refuses_more_and_stays_as_it_was() {
-    let mut model = empty(&[0, 1], 100, 20);
-    model.add(&[vec![0; 4095], vec![0; 4095]]).expect("room");
+    let mut model = empty(&[0, 1], 100);
+    model.records = u32::MAX;
     let before = model.clone();
-    assert_eq!(model.add(&[vec![7], vec![7]]), Err(AdjacencyError::Full { units: 1 << 32 }));
+    assert_eq!(model.add(&[vec![7], vec![7]]), Err(AdjacencyError::Full { records: 1 << 32 }));
     assert_eq!(model, before);
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A record: a code for each column of the schema.
 pub(super) type Record = Vec<u32>;
 
-/// Counts of single values and of pairs of values, from records with their weights.
+/// Counts of single values and of pairs of values, from records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Twin {
     pub nodes: BTreeMap<(usize, u32), u64>,
@@ -14,16 +14,13 @@ pub(super) struct Twin {
 }
 
 impl Twin {
-    pub(super) fn of(attributes: &[usize], records: impl IntoIterator<Item = (Record, u64)>) -> Self {
+    pub(super) fn of(attributes: &[usize], records: impl IntoIterator<Item = Record>) -> Self {
         let mut twin = Self::default();
-        for (record, weight) in records {
-            if weight == 0 {
-                continue;
-            }
+        for record in records {
             for &a in attributes {
-                *twin.nodes.entry((a, record[a])).or_default() += weight;
+                *twin.nodes.entry((a, record[a])).or_default() += 1;
                 for &b in attributes.iter().filter(|b| **b > a) {
-                    *twin.edges.entry(((a, record[a]), (b, record[b]))).or_default() += weight;
+                    *twin.edges.entry(((a, record[a]), (b, record[b]))).or_default() += 1;
                 }
             }
         }
@@ -68,6 +65,6 @@ pub(super) fn columns(records: &[Record], width: usize) -> Vec<Vec<u32>> {
     (0..width).map(|at| records.iter().map(|record| record[at]).collect()).collect()
 }
 
-pub(super) fn empty(attributes: &[usize], max_edges: u64, half_lives: u32) -> Adjacency {
-    Adjacency::new(attributes, Limits { max_edges, half_lives }).expect("ascending attributes")
+pub(super) fn empty(attributes: &[usize], max_edges: u64) -> Adjacency {
+    Adjacency::new(attributes, Limits { max_edges }).expect("ascending attributes")
 }
