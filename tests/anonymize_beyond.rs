@@ -197,21 +197,16 @@ fn what_does_not_fit_is_said_with_a_remedy() {
 
 #[test]
 fn what_needs_the_records_in_memory_is_refused_by_name() {
-    let cases = [
-        ("[[privacy.model]]\nkind = \"k_map\"\nk = 5\n", "privacy.model[1].kind"),
-        ("[[anonymize.microaggregation]]\nattribute = \"age\"\naggregate = \"mean\"\n", "anonymize.microaggregation"),
-    ];
-    for (more, key) in cases {
-        let folder = folder(more);
-        // Nothing is read: there is nothing.
-        refused(folder.path(), "in.parquet -o out.csv --temp .", 2, &[key, "--temp"]);
-    }
+    // Nothing is read: there is nothing.
+    let models = folder("[[privacy.model]]\nkind = \"k_map\"\nk = 5\n");
+    refused(models.path(), "in.parquet -o out.csv --temp .", 2, &["privacy.model[1].kind", "--temp"]);
     let folder = folder("");
-    let local = anonymize(folder.path(), "in.parquet -o out.csv --temp .")
-        .env("THRONG__ANONYMIZE__TRANSFORMATION", "local")
-        .output();
-    let said = String::from_utf8_lossy(&local.expect("it starts").stderr).into_owned();
-    assert!(said.contains("anonymize.transformation") && said.contains("--temp"), "{said}");
+    for (key, value) in [("transformation", "local"), ("microaggregation", "age")] {
+        let variable = format!("THRONG__ANONYMIZE__{}", key.to_uppercase());
+        let told = anonymize(folder.path(), "in.parquet -o out.csv --temp .").env(variable, value).output();
+        let said = String::from_utf8_lossy(&told.expect("it starts").stderr).into_owned();
+        assert!(said.contains(&format!("anonymize.{key}")) && said.contains("--temp"), "{said}");
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn share(left: usize, of: usize) -> f64 {
 fn of_identical_columns_nodes_and_edges_at_least_four_fifths_go_and_all_counts_stay() {
     let columns = legacy_health();
     let attributes: Vec<usize> = (0..columns.len()).collect();
-    let limits = Limits { max_edges: u64::MAX, ..Limits::default() };
+    let limits = Limits { max_edges: u64::MAX };
     let mut fine = Adjacency::new(&attributes, limits).expect("attributes");
     fine.add(&columns).expect("a batch");
     let mut coarse = CoarseAdjacency::new(&attributes, limits).expect("attributes");

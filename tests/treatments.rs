@@ -211,7 +211,7 @@ fn what_cannot_be_is_refused_by_name() {
     refused(&("[treatment]\npreset = \"a\"\n".to_owned() + groups), "treatment.preset");
     refused("[treatment]\npreset = \"d\"\n", "treatment.preset");
     refused(&("[plan]\ngroups = \"cliques\"\n".to_owned() + &rule("treat = \"compartment\"")), "plan.groups");
-    refused("[plan]\ngroups = \"border\"\n[treatment]\npreset = \"default\"\n", "plan.groups");
+    refused("[plan]\ngroups = \"border\"\n[treatment]\npreset = \"coverage\"\n", "plan.groups");
     let place = treated("suppress_cell");
     let told = throng(&place, &["anonymize", "in.ndjson", "-c", "throng.toml", "-o", "released.ndjson"]).expect(2);
     assert!(told.stderr.contains("treatment.rule"), "{}", told.stderr);

@@ -7,7 +7,6 @@
 //! Numbers are whole steps of the attribute's own rounding, so every aggregate is a value that the attribute could have,
 //! and no sum rounds.
 
-use crate::config::Aggregate;
 use crate::records::schema::{Rounding, Type, Typing};
 
 /// The numbers that an attribute can have: multiples of `step`·10⁻ᵈ.
@@ -46,26 +45,16 @@ impl Resolution {
     }
 }
 
-/// The aggregate of `steps`, which it sorts; none of none.
-///
-/// The mean is rounded to the nearest whole step, ties away from zero; the median of an even number is the lower.
+/// The mean of `steps`, rounded to the nearest whole step, ties away from zero; none of none.
 #[must_use]
-pub fn aggregate(by: Aggregate, steps: &mut [i64]) -> Option<i64> {
+pub fn mean(steps: &[i64]) -> Option<i64> {
     if steps.is_empty() {
         return None;
     }
-    match by {
-        Aggregate::Mean => {
-            let n = steps.len() as i128;
-            let sum: i128 = steps.iter().map(|&x| i128::from(x)).sum();
-            let size = (2 * sum.abs() + n) / (2 * n);
-            i64::try_from(if sum < 0 { -size } else { size }).ok()
-        }
-        Aggregate::Median => {
-            let middle = (steps.len() - 1) / 2;
-            Some(*steps.select_nth_unstable(middle).1)
-        }
-    }
+    let n = steps.len() as i128;
+    let sum: i128 = steps.iter().map(|&x| i128::from(x)).sum();
+    let size = (2 * sum.abs() + n) / (2 * n);
+    i64::try_from(if sum < 0 { -size } else { size }).ok()
 }
 
 /// What micro-aggregation did to the numbers of one attribute, in steps.
@@ -128,44 +117,39 @@ mod tests {
 
     #[test]
     fn ties_leave_zero_and_extremes_do_not_overflow() {
-        assert_eq!(aggregate(Aggregate::Mean, &mut [1, 2]), Some(2));
-        assert_eq!(aggregate(Aggregate::Mean, &mut [-1, -2]), Some(-2));
-        assert_eq!(aggregate(Aggregate::Mean, &mut [i64::MAX; 9]), Some(i64::MAX));
-        assert_eq!(aggregate(Aggregate::Mean, &mut [i64::MIN; 9]), Some(i64::MIN));
-        assert_eq!(aggregate(Aggregate::Median, &mut [9, 1, 4, 3]), Some(3));
-        assert_eq!((aggregate(Aggregate::Mean, &mut []), aggregate(Aggregate::Median, &mut [])), (None, None));
+        assert_eq!(mean(&[1, 2]), Some(2));
+        assert_eq!(mean(&[-1, -2]), Some(-2));
+        assert_eq!(mean(&[i64::MAX; 9]), Some(i64::MAX));
+        assert_eq!(mean(&[i64::MIN; 9]), Some(i64::MIN));
+        assert_eq!(mean(&[]), None);
     }
 
     proptest! {
         #[test]
-        fn aggregates_are_their_definitions(mut steps in prop::collection::vec(-1000i64..1000, 1..20)) {
-            let sorted = { let mut sorted = steps.clone(); sorted.sort_unstable(); sorted };
+        fn means_are_their_definition(steps in prop::collection::vec(-1000i64..1000, 1..20)) {
             let n = steps.len() as f64;
-            let mean = aggregate(Aggregate::Mean, &mut steps).expect("numbers") as f64;
-            let exact = sorted.iter().sum::<i64>() as f64 / n;
+            let mean = mean(&steps).expect("numbers") as f64;
+            let exact = steps.iter().sum::<i64>() as f64 / n;
             prop_assert!((mean - exact).abs() <= 0.5 + 1e-9);
             prop_assert!(((mean - exact).abs() - 0.5).abs() > 1e-9 || mean.abs() > exact.abs());
-            prop_assert_eq!(aggregate(Aggregate::Median, &mut steps), Some(sorted[sorted.len().div_ceil(2) - 1]));
             let mut distortion = Distortion::default();
-            for &x in &sorted {
+            for &x in &steps {
                 distortion.add(x, 7);
             }
-            let total: f64 = sorted.iter().map(|&x| (x as f64 - exact).powi(2)).sum();
-            let lost: f64 = sorted.iter().map(|&x| (x as f64 - 7.0).powi(2)).sum();
+            let total: f64 = steps.iter().map(|&x| (x as f64 - exact).powi(2)).sum();
+            let lost: f64 = steps.iter().map(|&x| (x as f64 - 7.0).powi(2)).sum();
             let share = if total > 1e-9 { lost / total } else { 0.0 };
             prop_assert!((distortion.share() - share).abs() <= 1e-6 * (1.0 + share));
         }
 
         /// Classes that come to show the same are one to a reader: what they show is its aggregate too.
         #[test]
-        fn classes_of_one_aggregate_have_it_together(
-            mut a in prop::collection::vec(-6i64..6, 1..8), mut b in prop::collection::vec(-6i64..6, 1..8),
+        fn classes_of_one_mean_have_it_together(
+            a in prop::collection::vec(-6i64..6, 1..8), b in prop::collection::vec(-6i64..6, 1..8),
         ) {
-            for by in [Aggregate::Mean, Aggregate::Median] {
-                if aggregate(by, &mut a) == aggregate(by, &mut b) {
-                    let mut both: Vec<i64> = a.iter().chain(&b).copied().collect();
-                    prop_assert_eq!(aggregate(by, &mut both), aggregate(by, &mut a));
-                }
+            if mean(&a) == mean(&b) {
+                let both: Vec<i64> = a.iter().chain(&b).copied().collect();
+                prop_assert_eq!(mean(&both), mean(&a));
             }
         }
     }

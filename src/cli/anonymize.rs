@@ -303,7 +303,7 @@ fn levels(quasi: &[String], policy: &[u8]) -> Value {
 fn label(done: &Anonymized, attribute: usize, policy: &[u8]) -> String {
     let label = &done.labels[attribute][usize::from(policy[attribute])];
     match done.aggregated.iter().find(|aggregated| aggregated.attribute == done.quasi[attribute]) {
-        Some(aggregated) => format!("{} of each class, formed by {label}", aggregated.by.name()),
+        Some(_) => format!("mean of each class, formed by {label}"),
         None => label.clone(),
     }
 }
@@ -332,7 +332,7 @@ fn pass(done: &Anonymized, pass: &Pass) -> Value {
 fn aggregated(aggregated: &Aggregated) -> Value {
     json!({
         "attribute": aggregated.attribute,
-        "aggregate": aggregated.by.name(),
+        "aggregate": "mean",
         "variance_lost": aggregated.distortion,
         "suppressed_cells": aggregated.withheld,
     })
@@ -400,9 +400,8 @@ fn summarize(done: &Anonymized) {
     }
     for aggregated in &done.aggregated {
         eprintln!(
-            "untruthful: {} shows the {} of each class ({:.1} % of its variance lost, {} cells suppressed)",
+            "untruthful: {} shows the mean of each class ({:.1} % of its variance lost, {} cells suppressed)",
             aggregated.attribute,
-            aggregated.by.name(),
             100.0 * aggregated.distortion,
             aggregated.withheld
         );

@@ -107,42 +107,6 @@ impl Transformation {
     }
 }
 
-/// What takes the place of the numbers of a class.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Aggregate {
-    /// The arithmetic mean, rounded as the schema rounds the attribute; ties away from zero.
-    #[default]
-    Mean,
-    /// The lower median: somebody's number.
-    Median,
-}
-
-impl Aggregate {
-    /// The name in configurations and reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Median => "median",
-        }
-    }
-}
-
-/// Micro-aggregation: classes are formed as always, then their members show an aggregate of their numbers instead of
-/// the interval. **Untruthful**: nobody need have the number that is shown, and an aggregate of k numbers tells the last to
-/// whoever knows the others. Aggregates of fewer than k people are `*`. Refused together with `delta_presence`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Microaggregation {
-    /// A quasi attribute of the type integer, or float with a rounding step.
-    #[schemars(example = &"age")]
-    pub attribute: String,
-    /// What takes the place of the numbers.
-    #[schemars(example = Aggregate::Mean)]
-    pub aggregate: Aggregate,
-}
-
 /// How `throng anonymize` looks for the policy of a data set; the daemon does not read this section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -173,9 +137,12 @@ pub struct Anonymize {
     /// what the last one leaves is suppressed: `suppression_limit` is the limit of that.
     #[schemars(example = 1.0, extend("minimum" = 0, "maximum" = 1))]
     pub pass_limit: f64,
-    /// Attributes whose classes show an aggregate of their numbers.
-    #[schemars(example = Vec::<Microaggregation>::new())]
-    pub microaggregation: Vec<Microaggregation>,
+    /// Micro-aggregation: quasi attributes of the type integer, or float with a rounding step. Classes are formed as always, then their
+    /// members show the mean of their numbers instead of the interval. **Untruthful**: nobody need have the number that is shown, and a mean
+    /// of k numbers tells the last to whoever knows the others. Means of fewer than k people are `*`. Refused together with
+    /// `delta_presence`.
+    #[schemars(example = ["age"])]
+    pub microaggregation: Vec<String>,
     /// h-ceiling with counterfeits.
     pub ceiling: Ceiling,
 }

@@ -42,7 +42,7 @@ mod tuning;
 mod validate;
 
 pub use access::AccessError;
-pub use anonymize::{Aggregate, Anonymize, Measure, Microaggregation, Strategy, Transformation};
+pub use anonymize::{Anonymize, Measure, Strategy, Transformation};
 pub use batch::Batch;
 pub use ceiling::Ceiling;
 pub use erasure::Erasure;

@@ -306,7 +306,7 @@ fn shared_attributes_go_with_few_things() {
     assert_eq!(keys(shared("[\"a\", \"b\", \"c\"]", "")), ["plan.shared"]);
     assert_eq!(keys(shared("[\"a\", \"a\"]", "")), ["plan.shared"]);
     assert_eq!(keys(shared("[\"a\"]", "[privacy]\nbatch_crowd = 2\n")), ["plan.shared"]);
-    assert_eq!(keys(shared("[\"a\"]", "[treatment]\npreset = \"default\"\n")), ["plan.shared"]);
+    assert_eq!(keys(shared("[\"a\"]", "[treatment]\npreset = \"coverage\"\n")), ["plan.shared"]);
     let rule = "[[treatment.rule]]\nattributes = [\"a\"]\ntreat = \"suppress_cell\"\n";
     assert_eq!(keys(shared("[\"a\"]", rule)), ["treatment.rule[0].attributes"]);
     let given = |groups: &[&[&str]]| {

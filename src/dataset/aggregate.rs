@@ -3,8 +3,8 @@
 use super::error::{AnonymizeError, named, problem};
 use super::read::Input;
 use crate::anonymity::lattice::table::NOBODY;
-use crate::anonymity::microaggregation::{Distortion, Resolution, aggregate as aggregate_of};
-use crate::config::{Aggregate, Config};
+use crate::anonymity::microaggregation::{Distortion, Resolution, mean};
+use crate::config::Config;
 use crate::records::canonical::Canonical;
 use crate::records::codebook::{CellId, SUPPRESSED};
 use crate::records::raw::Token;
@@ -17,8 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct AggregateQuestion {
     /// Position in the schema.
     pub attribute: usize,
-    /// What takes the place of the numbers of a class.
-    pub by: Aggregate,
     resolution: Resolution,
 }
 
@@ -27,22 +25,18 @@ pub struct AggregateQuestion {
 pub struct Aggregated {
     /// Its name in the schema.
     pub attribute: String,
-    /// What took the place of the numbers of a class.
-    pub by: Aggregate,
     /// Share of the variance that is lost, over the cells that show an aggregate.
     pub distortion: f64,
     /// Cells that show `*`, since too few of their class have a number.
     pub withheld: u64,
 }
 
-/// What `[[anonymize.microaggregation]]` asks for.
+/// What `anonymize.microaggregation` asks for.
 pub fn asked(config: &Config, file: &str, schema: &Schema) -> Result<Vec<AggregateQuestion>, AnonymizeError> {
     let mut asked: Vec<AggregateQuestion> = Vec::new();
-    for (index, wanted) in config.anonymize.microaggregation.iter().enumerate() {
-        let name = &wanted.attribute;
-        let refuse = |message: String, remedy| {
-            Err(problem(file, format!("anonymize.microaggregation[{index}].attribute"), message, remedy))
-        };
+    for name in &config.anonymize.microaggregation {
+        let refuse =
+            |message: String, remedy| Err(problem(file, "anonymize.microaggregation".to_owned(), message, remedy));
         let Some(position) = schema.position(name) else {
             return refuse(format!("the schema has no attribute {name:?}"), "correct the name");
         };
@@ -61,7 +55,7 @@ pub fn asked(config: &Config, file: &str, schema: &Schema) -> Result<Vec<Aggrega
         if asked.iter().any(|other| other.attribute == position) {
             return refuse(format!("{name:?} is named twice"), "name it once");
         }
-        asked.push(AggregateQuestion { attribute: position, by: wanted.aggregate, resolution });
+        asked.push(AggregateQuestion { attribute: position, resolution });
     }
     Ok(asked)
 }
@@ -104,8 +98,8 @@ pub fn aggregate(
             let person = |at: usize| input.subjects.as_ref().map_or(rows[at] as u32, |of| of[rows[at]]);
             let people: BTreeSet<u32> =
                 numbers.iter().map(|&(at, _)| person(at)).filter(|&person| person != NOBODY).collect();
-            let mut steps: Vec<i64> = numbers.iter().map(|&(_, steps)| steps).collect();
-            let shown = aggregate_of(wanted.by, &mut steps).filter(|_| people.len() >= k);
+            let steps: Vec<i64> = numbers.iter().map(|&(_, steps)| steps).collect();
+            let shown = mean(&steps).filter(|_| people.len() >= k);
             let cell = shown.and_then(|shown| cell(input, wanted, shown));
             for &at in members {
                 cells[column][at] = cell.unwrap_or(SUPPRESSED);
@@ -117,7 +111,6 @@ pub fn aggregate(
         }
         done.push(Aggregated {
             attribute: input.schema.attributes[wanted.attribute].name.clone(),
-            by: wanted.by,
             distortion: distortion.share(),
             withheld,
         });
@@ -149,7 +142,6 @@ pub fn terms<'a>(input: &'a Input, attributes: &[usize], asked: &[AggregateQuest
         let (book, column) = (&input.books[asked.attribute], &input.batch.columns[asked.attribute]);
         AggregateTerms {
             column: attributes.iter().position(|&a| a == asked.attribute).unwrap_or_default(),
-            by: asked.by,
             typing: &input.schema.attributes[asked.attribute].typing,
             text: Box::new(|row: u32| book.canonical(column[row as usize])),
         }

@@ -32,7 +32,7 @@ pub fn anonymize(
     if !config.treatment.rules().is_empty() {
         let key = if config.treatment.rule.is_empty() { "treatment.preset" } else { "treatment.rule" };
         let message = "one policy is looked for that fits all records; attributes are treated by rules in streams only";
-        let remedy = "remove the key, or run the file through the daemon (throng run); [[anonymize.microaggregation]] aggregates numbers here";
+        let remedy = "remove the key, or run the file through the daemon (throng run); anonymize.microaggregation aggregates numbers here";
         return Err(problem(file, key, message.to_owned(), remedy));
     }
     if !config.plan.shared.is_empty() {

@@ -1,13 +1,12 @@
 //! Verification of micro-aggregated cells, from the encoded bytes of what is about to leave.
 //!
 //! Claim. If [`verify_aggregates`] returns `Ok`, then in every class of equal quasi cells every cell of a
-//! micro-aggregated attribute is one of three: a number, spelled as the attribute spells it, that is the aggregate of the
+//! micro-aggregated attribute is one of three: a number, spelled as the attribute spells it, that is the mean of the
 //! numbers of all its members who have one, who are at least k people; null, and no member has a number; or `*`.
 //! Written from the definitions, on integers, and apart from the code that aggregates.
 
 use super::verified::Verified;
 use crate::codec::LineLayout;
-use crate::config::Aggregate;
 use crate::records::canonical::{Canonical, Rounding, Typing};
 use crate::records::raw::Token;
 use crate::records::subject::NO_SUBJECT;
@@ -17,8 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct AggregateTerms<'a> {
     /// Its position in the line.
     pub column: usize,
-    /// What the cell shows of the numbers.
-    pub by: Aggregate,
     /// How the numbers are typed and rounded.
     pub typing: &'a Typing,
     /// The canonical text of a row; `null` or empty where it has no number.
@@ -95,20 +92,11 @@ impl AggregateTerms<'_> {
         let shown = number(shown)?;
         let numbers: Vec<i128> = present.iter().map(|(_, text)| number(text)).collect::<Result<_, _>>()?;
         let n = numbers.len() as i128;
-        let holds = match self.by {
-            Aggregate::Mean => {
-                // Off by half a step at most, and by exactly half only away from zero.
-                let sum: i128 = numbers.iter().sum();
-                let off = 2 * (shown * n - sum).abs();
-                off < step * n || off == step * n && (shown * n).abs() > sum.abs()
-            }
-            Aggregate::Median => {
-                let below = numbers.iter().filter(|&&x| x < shown).count() as i128;
-                let up_to = numbers.iter().filter(|&&x| x <= shown).count() as i128;
-                2 * below < n && 2 * up_to >= n && up_to > below
-            }
-        };
-        if holds { Ok(()) } else { Err("a cell is not the aggregate of its class") }
+        // Off by half a step at most, and by exactly half only away from zero.
+        let sum: i128 = numbers.iter().sum();
+        let off = 2 * (shown * n - sum).abs();
+        let holds = off < step * n || off == step * n && (shown * n).abs() > sum.abs();
+        if holds { Ok(()) } else { Err("a cell is not the mean of its class") }
     }
 }
 
@@ -124,7 +112,7 @@ mod tests {
     use super::*;
     use crate::records::canonical::{Missing, Type};
 
-    fn verdict(by: Aggregate, shown: &str, texts: &[&str]) -> Result<(), &'static str> {
+    fn verdict(shown: &str, texts: &[&str]) -> Result<(), &'static str> {
         let typing = Typing {
             attribute: "a".into(),
             kind: Type::Float,
@@ -134,37 +122,32 @@ mod tests {
             dates: crate::records::dates::Dates::default(),
             conversion: None,
         };
-        let term = AggregateTerms { column: 0, by, typing: &typing, text: Box::new(|row| texts[row as usize]) };
+        let term = AggregateTerms { column: 0, typing: &typing, text: Box::new(|row| texts[row as usize]) };
         let rows: Vec<u32> = (0..texts.len() as u32).collect();
         let subjects: Vec<u64> = (1..=texts.len() as u64).collect();
         term.holds(shown, &rows, &subjects, 2)
     }
 
     #[test]
-    fn only_the_aggregate_passes() {
-        use Aggregate::{Mean, Median};
+    fn only_the_mean_passes() {
         // The mean of 1, 1.5, 1.5 is 4/3: the nearest half is 1.5.
-        for (by, shown, texts, holds) in [
-            (Mean, "1.5", &["1", "1.5", "1.5"][..], true),
-            (Mean, "1", &["1", "1.5", "1.5"], false),
-            (Mean, "1.5", &["1", "1.5"], true),
-            (Mean, "1", &["1", "1.5"], false),
-            (Mean, "-1.5", &["-1", "-1.5"], true),
-            (Mean, "-1", &["-1", "-1.5"], false),
-            (Mean, "0", &["-0.5", "0.5", "null"], true),
-            (Mean, "1.50", &["1.5", "1.5"], false),
-            (Mean, "1.3", &["1", "1.5", "1.5"], false),
-            (Mean, "1.5", &["1.5", "null"], false),
-            (Mean, "null", &["null", ""], true),
-            (Mean, "null", &["null", "1"], false),
-            (Mean, "\"*\"", &["1", "7"], true),
-            (Mean, "\"1.5\"", &["1.5", "1.5"], false),
-            (Median, "1", &["1", "1.5"], true),
-            (Median, "1.5", &["1", "1.5"], false),
-            (Median, "1.5", &["1", "2"], false),
-            (Median, "2", &["1", "2", "9"], true),
+        for (shown, texts, holds) in [
+            ("1.5", &["1", "1.5", "1.5"][..], true),
+            ("1", &["1", "1.5", "1.5"], false),
+            ("1.5", &["1", "1.5"], true),
+            ("1", &["1", "1.5"], false),
+            ("-1.5", &["-1", "-1.5"], true),
+            ("-1", &["-1", "-1.5"], false),
+            ("0", &["-0.5", "0.5", "null"], true),
+            ("1.50", &["1.5", "1.5"], false),
+            ("1.3", &["1", "1.5", "1.5"], false),
+            ("1.5", &["1.5", "null"], false),
+            ("null", &["null", ""], true),
+            ("null", &["null", "1"], false),
+            ("\"*\"", &["1", "7"], true),
+            ("\"1.5\"", &["1.5", "1.5"], false),
         ] {
-            assert_eq!(verdict(by, shown, texts).is_ok(), holds, "{by:?} {shown} of {texts:?}");
+            assert_eq!(verdict(shown, texts).is_ok(), holds, "{shown} of {texts:?}");
         }
     }
 }

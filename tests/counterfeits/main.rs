@@ -391,7 +391,7 @@ fn what_does_not_go_with_a_ceiling_is_said_with_its_place() {
         (SCHEMA, String::new(), vec![("THRONG__ANONYMIZE__TRANSFORMATION", "local")], 2, "one policy for all records"),
         (SCHEMA, close.to_owned(), vec![], 2, "privacy.model[0].kind"),
         (SCHEMA, entropy.to_owned(), vec![], 2, "privacy.model[0].kind"),
-        (SCHEMA, "[[anonymize.microaggregation]]\nattribute = \"age\"\n".into(), vec![], 2, "counterfeits have none"),
+        (SCHEMA, String::new(), vec![("THRONG__ANONYMIZE__MICROAGGREGATION", "age")], 2, "counterfeits have none"),
         (&two, String::new(), vec![], 2, "several sensitive attributes (place, illness)"),
         (&none, String::new(), vec![], 2, "no sensitive attribute"),
         (&open, String::new(), vec![], 2, "place of schema.toml would leave as it is"),

@@ -73,7 +73,7 @@ pub struct Case {
     pub local: bool,
     pub pass_tenths: u32,
     pub limit_tenths: u32,
-    pub aggregate: Option<&'static str>,
+    pub aggregate: bool,
 }
 
 impl Case {
@@ -90,9 +90,8 @@ impl Case {
         if self.marked {
             text += "released = \"mark\"\n";
         }
-        if let Some(aggregate) = self.aggregate {
-            writeln!(text, "[[anonymize.microaggregation]]\nattribute = \"age\"\naggregate = \"{aggregate}\"")
-                .expect("room");
+        if self.aggregate {
+            text += "microaggregation = [\"age\"]\n";
         }
         let model = match self.extra {
             Extra::None => String::new(),
@@ -152,7 +151,7 @@ pub fn case() -> impl Strategy<Value = Case> {
         2 => (0u32..4, 4u32..11).prop_map(|(min, max)| Extra::Presence { min, max }),
     ];
     let passes = (any::<bool>(), 0u32..11);
-    let aggregate = prop_oneof![Just(None), Just(Some("mean")), Just(Some("median"))];
+    let aggregate = prop::bool::weighted(0.6);
     let records = prop::collection::vec(record(), 5..60);
     (records, prop::bool::weighted(0.3), any::<bool>(), 2usize..4, extra, passes, 0u32..8, aggregate).prop_map(
         |(records, subjects, marked, k, extra, (local, pass_tenths), limit_tenths, aggregate)| {
@@ -167,7 +166,7 @@ pub fn case() -> impl Strategy<Value = Case> {
                 local: local && !presence,
                 pass_tenths,
                 limit_tenths,
-                aggregate: aggregate.filter(|_| !presence),
+                aggregate: aggregate && !presence,
             }
         },
     )

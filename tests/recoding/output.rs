@@ -51,6 +51,6 @@ impl Line {
     /// Whether the cells of the class cover a record; where ages are aggregates, they say nothing of it.
     pub fn covers(&self, case: &Case, row: usize) -> bool {
         let record = &case.records[row];
-        (case.aggregate.is_some() || covers_age(&self.age, record.age)) && covers_place(&self.place, record.place)
+        (case.aggregate || covers_age(&self.age, record.age)) && covers_place(&self.place, record.place)
     }
 }

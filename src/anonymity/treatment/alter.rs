@@ -5,8 +5,7 @@
 //! number is one that enough of them truly have, or a mean of enough of them: never one person's own. What is printed is treated and verified
 //! like any other batch, so R(k) holds of the printed tuples. What does not hold: an altered cell is not true.
 
-use crate::anonymity::microaggregation::aggregate;
-use crate::config::Aggregate;
+use crate::anonymity::microaggregation::mean;
 use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,8 +96,8 @@ fn means(by: &[&[Number]], crowd: usize) -> Vec<i64> {
         for number in members.iter().flat_map(|same| same.iter()).filter(|number| number.subject != NO_SUBJECT) {
             of_person.entry(number.subject).or_insert(number.steps);
         }
-        let mut steps: Vec<i64> = of_person.into_values().collect();
-        match aggregate(Aggregate::Mean, &mut steps) {
+        let steps: Vec<i64> = of_person.into_values().collect();
+        match mean(&steps) {
             Some(mean) => shown.extend(vec![mean; members.len()]),
             None => shown.extend(own(members)),
         }

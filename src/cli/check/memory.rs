@@ -20,7 +20,7 @@ pub(super) fn described(checked: &Checked) -> String {
     }
     for (key, asked, own) in division.lowered(config) {
         let shown = |n: u64| if key == "batch.max_bytes" { format!("{} KiB", number(n >> 10)) } else { number(n) };
-        text += &format!("  {key} comes to {} instead of {}\n", shown(own), shown(asked));
+        text += &format!("  {key}: {} instead of {}\n", shown(own), shown(asked));
     }
     text
 }

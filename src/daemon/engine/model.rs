@@ -58,7 +58,7 @@ pub struct ModelSize {
     pub edges: u64,
     /// Memory that the adjacency holds.
     pub bytes: usize,
-    /// Pairs of attributes of which nothing is known, since their edges found no room below `plan.max_edges`.
+    /// Pairs of attributes of which nothing is known, since their edges found no room.
     pub left_out_pairs: usize,
     /// Attributes that are not counted, since another one determines them.
     pub derived: usize,

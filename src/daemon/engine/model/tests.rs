@@ -169,9 +169,7 @@ proptest! {
         };
         let new = |rows| {
             let past = Resumed { rows, ..Resumed::default() };
-            let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order");
-            model.coarse = false;
-            model
+            Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
         };
         let (mut model, mut packer, mut blocks, mut first) = (new(0), RowPacker::default(), Vec::new(), 0_u64);
         let mut all: Vec<[u8; WIDTH]> = Vec::new();
