@@ -13,7 +13,7 @@ fn as_json(text: &str) -> serde_json::Value {
 }
 
 /// One or more lines that are wrong, below the table that they belong to.
-const WRONG: [(&str, &str); 50] = [
+const WRONG: [(&str, &str); 47] = [
     ("source", "kind = \"files\""),
     ("source", "kind = 3"),
     ("source", "topics = \"one\""),

@@ -299,7 +299,8 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     found.unless(plan.window_records > 0, "plan.window_records", "nothing would be learned", "give at least 1");
     found.unless(plan.interval > Duration::ZERO, "plan.interval", "the planner would never rest", "give at least 1s");
     // Each of these records may bring a value that no other has. A batch of whole files is bounded by its bytes.
-    let window = config.batch.is_whole || config.rows_remembered().saturating_add(config.max_waiting_lines()) <= MOST_VALUES;
+    let window =
+        config.batch.is_whole || config.rows_remembered().saturating_add(config.max_waiting_lines()) <= MOST_VALUES;
     let remedy = format!("lower it, batch.max_records or privacy.max_hold_batches: {MOST_VALUES} records in all");
     found.unless(
         window,
