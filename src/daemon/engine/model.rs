@@ -66,7 +66,6 @@ pub struct ModelSize {
 
 /// The model.
 pub struct Model {
-    settings: ModelSettings,
     /// Attributes whose rows the state keeps, ascending: all that leave treated.
     kept: Vec<usize>,
     /// Those that are counted: the same, or none any more.
@@ -101,7 +100,6 @@ impl Model {
         Ok(Self {
             window: Window::new(width, settings.window_records),
             weight: settings.value_bytes.map(|most| Weight::new(attributes.len(), most)),
-            settings,
             marginals: Marginals::new(attributes.len()),
             adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, past.derived, past.left_out)?),
             pool: pool(),
