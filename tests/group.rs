@@ -278,6 +278,32 @@ fn offsets_that_were_set_back_are_refused_until_they_are_accepted() {
     assert!(again > lines, "the records after the accepted offset leave a second time");
 }
 
+#[test]
+fn a_lost_state_directory_is_refused_until_it_is_accepted() {
+    let Some(broker) = Broker::shared() else { return };
+    let (seed, portion) = (19, 4 * BATCH);
+    let stage = Stage::new(broker, 1);
+    stage.configure("only", 0, BATCH, "1h");
+    broker.produce_records(&stage.raw, &records(seed, 0, portion, 1));
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(portion, &mut [&mut daemon]);
+    daemon.stop();
+    fs::remove_dir_all(stage.state("only")).expect("a directory of ours");
+    for _ in 0..2 {
+        let mut daemon = stage.start("only", None);
+        assert_eq!(daemon.wait().code(), Some(2), "{}", daemon.said());
+        assert!(daemon.said().contains("limits per subject and window begin anew"), "{}", daemon.said());
+        assert!(!stage.state("only").exists(), "a second start is refused as the first");
+    }
+    broker.produce_records(&stage.raw, &records(seed, portion, 2 * portion, 1));
+    let mut daemon = stage.start_with("only", &["--accept-new-state"], None);
+    stage.wait_consumed(2 * portion, &mut [&mut daemon]);
+    daemon.stop();
+    assert_eq!(conserved(&stage.state("only")), portion as u64, "it goes on behind the offsets of the group");
+    all(&stage);
+    stage.start("only", None).stop();
+}
+
 /// A daemon that nobody may ask for anything, and that has nothing to read, takes next to nothing of its machine.
 #[test]
 fn a_daemon_with_nothing_to_do_takes_no_processor() {

@@ -59,7 +59,7 @@ fn bash_completes_by_the_script() {
         assert!(found.split_whitespace().any(|word| word == wanted), "{words}: {found} {said:?}");
     };
     completes("throng anon", "anonymize");
-    completes("throng run --acc", "--accept-rewind");
+    completes("throng run --accept-r", "--accept-rewind");
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! One crowd over several instances, measured from outside: `./dev bench scale`.
+//! Several instances, measured from outside: `./dev bench scale`.
 //!
 //! The same records, from the same topic, by one, two and four instances on one machine whose batches add up to the same size, and by one
-//! whose batches are as small as theirs: what leaves, what it loses in all and in the second half, when what has left before has grown, how
-//! fast all of them are together, what the shared ledger costs, and how long the others take to go on where one is killed.
+//! whose batches are as small as theirs: what leaves, what it loses, how fast all of them are together, and how long the others take to go on
+//! where one is killed.
 //! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000).
 
 #[allow(dead_code, reason = "the scenario tests use the rest")]
@@ -23,7 +23,6 @@ mod machine;
 #[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
 #[path = "../pipeline/metrics.rs"]
 mod metrics;
-mod readiness;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -31,7 +30,6 @@ use std::time::{Duration, Instant};
 use daemon::{Daemon, LOOK};
 use input::Input;
 use kafka::{Broker, Record};
-use readiness::Readiness;
 
 const CONFIGURATION: &str = "config/wearable.toml";
 const PARTITIONS: i32 = 8;
@@ -42,27 +40,20 @@ const PORTION: usize = 20_000;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Records that an instance may leave waiting.
 const WAITING: u64 = 50;
-const LEDGER: &str = "throng.ledger";
 
-/// How instances count.
+/// How the records are divided.
 #[derive(Clone, Copy)]
 struct Way {
     instances: u64,
     /// How many batches of one instance are as large as a batch of all together.
     parts: u64,
-    /// `privacy.batch_crowd`.
-    crowd: u32,
-    /// Whether they share what has left.
-    shared: bool,
 }
 
 /// What came of it.
 struct Outcome {
     loss: f64,
-    late_loss: f64,
     suppressed: f64,
     rate: f64,
-    ledger_bytes: f64,
     takes_over: Option<Duration>,
 }
 
@@ -78,8 +69,6 @@ fn main() {
     };
     assert!(records >= 5 * BATCH, "THRONG_BENCH_RECORDS is at least {}: a loss needs several batches", 5 * BATCH);
     let folder = tempfile::Builder::new().prefix("throng-scale-").tempdir().expect("a temporary directory");
-    let secret = folder.path().join("secret");
-    std::fs::write(&secret, "the secret of a group of instances").expect("a file");
     eprintln!("generating {records} records");
     let input = Input::generate(folder.path().join("records.ndjson"), records);
     println!(
@@ -87,43 +76,20 @@ fn main() {
         machine::description()
     );
     println!(
-        "| instances | records a batch | `batch_crowd` | ledger | mean loss | of the second half | suppressed, % | records/s, all | ledger, bytes a record | goes on after a kill, s |"
+        "| instances | records a batch | mean loss | suppressed, % | records/s, all | goes on after a kill, s |\n|---:|---:|---:|---:|---:|---:|"
     );
-    println!("|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|");
-    for crowd in [5, 0] {
-        // One with the batches of two and of four, too: what smaller batches cost by themselves.
-        for (instances, parts) in [(1, 1), (1, 2), (1, 4), (2, 2), (4, 4)] {
-            for shared in [false, true] {
-                // Where each batch has its crowd by itself nothing is asked of the ledger.
-                if shared && (crowd > 0 || instances < parts) {
-                    continue;
-                }
-                let way = Way { instances, parts, crowd, shared };
-                let Some(outcome) = measured(way, &input, folder.path(), &secret) else { return };
-                row(way, &outcome);
-            }
-        }
-    }
-    println!(
-        "\n| entries told | topic, MiB | a new instance is ready after, s | its peak memory, MiB |\n|---:|---:|---:|---:|"
-    );
-    for classes in [20_000, 200_000, 2_000_000] {
-        let Some(found) = ready(classes, folder.path(), &secret) else { return };
-        let mib = found.bytes as f64 / f64::from(1 << 20);
-        println!("| {} | {mib:.1} | {:.1} | {:.0} |", found.entries, found.ready.as_secs_f64(), found.peak_mib);
+    // One with the batches of two and of four, too: what smaller batches cost by themselves.
+    for (instances, parts) in [(1, 1), (1, 2), (1, 4), (2, 2), (4, 4)] {
+        let way = Way { instances, parts };
+        let Some(outcome) = measured(way, &input, folder.path()) else { return };
+        row(way, &outcome);
     }
 }
 
 fn row(way: Way, outcome: &Outcome) {
-    let Outcome { loss, late_loss, suppressed, rate, ledger_bytes, takes_over } = outcome;
+    let Outcome { loss, suppressed, rate, takes_over } = outcome;
     let again = takes_over.map_or("–".to_owned(), |time| format!("{:.1}", time.as_secs_f64()));
-    let ledger = if way.shared { "shared" } else { "own" };
-    println!(
-        "| {} | {} | {} | {ledger} | {loss:.4} | {late_loss:.4} | {suppressed:.2} | {rate:.0} | {ledger_bytes:.0} | {again} |",
-        way.instances,
-        BATCH / way.parts,
-        way.crowd
-    );
+    println!("| {} | {} | {loss:.4} | {suppressed:.2} | {rate:.0} | {again} |", way.instances, BATCH / way.parts);
 }
 
 /// Writes the next `records` of the input to the source topic, in turn to its partitions.
@@ -149,30 +115,13 @@ fn stage() -> Option<Broker> {
     }
     broker.create_topic("throng.dead-letters", 1, false);
     broker.create_topic("throng.commits", 1, true);
-    broker.create_topic_with(LEDGER, 1, &[("retention.ms", "-1")]);
     Some(broker)
 }
 
-/// How soon a new instance is ready where the others have told of so many classes, of k people each.
-fn ready(classes: u64, folder: &Path, secret: &Path) -> Option<Readiness> {
-    let broker = stage()?;
-    let run = folder.join(format!("ready-{classes}"));
-    std::fs::create_dir(&run).expect("a directory");
-    let (bootstrap, secret) = (broker.bootstrap(), secret.to_str().expect("a UTF-8 path"));
-    let overrides = [
-        ("SOURCE__BROKERS", bootstrap.as_str()),
-        ("PRIVACY__BATCH_CROWD", "0"),
-        ("PRIVACY__RECODING", "ladder"),
-        ("STATE__SECRET_FILE", secret),
-        ("SINK__LEDGER_TOPIC", LEDGER),
-    ];
-    Some(readiness::readiness(&broker, LEDGER, classes, &run, &overrides))
-}
-
 /// `None` where there is no broker.
-fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Outcome> {
+fn measured(way: Way, input: &Input, folder: &Path) -> Option<Outcome> {
     let broker = stage()?;
-    let run = folder.join(format!("{}-{}-{}-{}", way.instances, way.parts, way.crowd, way.shared));
+    let run = folder.join(format!("{}-{}", way.instances, way.parts));
     std::fs::create_dir(&run).expect("a directory");
 
     // Enough for the last part to be taken over: a batch of each instance.
@@ -180,24 +129,16 @@ fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Out
     let mut lines = input.lines();
     write(&broker, &mut lines, input.records - rest);
     let (bootstrap, batch) = (broker.bootstrap(), (BATCH / way.parts).to_string());
-    let (crowd, secret) = (way.crowd.to_string(), secret.to_str().expect("a UTF-8 path").to_owned());
-    let mut overrides = vec![
+    let overrides = [
         ("SOURCE__BROKERS", bootstrap.as_str()),
         ("BATCH__MAX_RECORDS", &batch),
         ("BATCH__MAX_WAIT", "1s"),
-        ("PRIVACY__BATCH_CROWD", &crowd),
-        ("PRIVACY__RECODING", "ladder"),
-        ("STATE__SECRET_FILE", &secret),
         ("SOURCE__LIBRDKAFKA__SESSION_TIMEOUT_MS", "6000"),
     ];
-    if way.shared {
-        overrides.push(("SINK__LEDGER_TOPIC", LEDGER));
-    }
     let mut daemons: Vec<Daemon> =
         (0..way.instances).map(|at| Daemon::start(&run, &format!("instance-{at}"), &overrides)).collect();
     let mut losses = Losses::default();
     watch(&mut daemons, input.records - rest, &mut losses);
-    let late_loss = losses.late.0 / losses.late.1.max(1.0);
     let (first, last) = losses.span.expect("batches have left");
     let rate = losses.consumed_since_first / (last - first).as_secs_f64();
 
@@ -213,10 +154,9 @@ fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Out
     }
     let sum = |outcome: &str| daemons.iter().map(|d| d.metrics.records(outcome)).sum::<f64>();
     let suppressed = 100.0 * sum("suppressed") / sum("consumed").max(1.0);
-    let ledger: usize = broker.read_committed(LEDGER).iter().filter_map(|r| r.payload.as_ref().map(Vec::len)).sum();
     daemons.into_iter().for_each(Daemon::stop);
     let loss = losses.weighed / losses.weight.max(1.0);
-    Some(Outcome { loss, late_loss, suppressed, rate, ledger_bytes: ledger as f64 / input.records as f64, takes_over })
+    Some(Outcome { loss, suppressed, rate, takes_over })
 }
 
 /// The losses of batches, each weighed with the records that had been consumed since the look before.
@@ -224,8 +164,6 @@ fn measured(way: Way, input: &Input, folder: &Path, secret: &Path) -> Option<Out
 struct Losses {
     weighed: f64,
     weight: f64,
-    /// The same of the second half.
-    late: (f64, f64),
     span: Option<(Instant, Instant)>,
     consumed_since_first: f64,
 }
@@ -249,9 +187,6 @@ fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
         }
         losses.weighed += weighed;
         losses.weight += fresh;
-        if consumed > records / 2 {
-            losses.late = (losses.late.0 + weighed, losses.late.1 + fresh);
-        }
         let now = Instant::now();
         if fresh > 0.0 {
             match &mut losses.span {

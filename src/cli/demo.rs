@@ -101,6 +101,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         let options = Options {
             lineage: None,
             accept_rewind: false,
+            accept_new_state: false,
             stand_in_broker: true,
             clocks: Arc::new(MachineClocks::new()),
         };

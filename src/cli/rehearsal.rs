@@ -122,6 +122,7 @@ pub fn rehearse(
     let options = Options {
         lineage: lineage.then(|| directory.path().join("lineage.ndjson")),
         accept_rewind: false,
+        accept_new_state: false,
         stand_in_broker: false,
         clocks: Arc::new(MachineClocks::new()),
     };

@@ -3,7 +3,6 @@
 use super::outcome::Failure;
 use super::reloading::reloading;
 use super::streamable::refuse_unstreamable;
-use super::text;
 use crate::config::{self, Backend, Config, SinkKind, SourceKind};
 use crate::counting::shared_device;
 use crate::daemon::engine::clock::MachineClocks;
@@ -40,6 +39,10 @@ pub struct RunArgs {
     /// under which a batch was tried that has not left: records may be seen a second time
     #[arg(long)]
     accept_rewind: bool,
+    /// Start with a new state directory although the consumer group has released before: a further instance of the group, or one whose
+    /// directory is lost. Its limits per subject and window begin anew
+    #[arg(long)]
+    accept_new_state: bool,
     /// End with exit code 1 when a larger share of the records is lost (suppressed, unreadable, or lines that a quote left
     /// open has swallowed), 0 to 1, or all of them are [default for a file source: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -85,6 +88,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let options = Options {
         lineage: args.lineage.clone(),
         accept_rewind: args.accept_rewind,
+        accept_new_state: args.accept_new_state,
         stand_in_broker: false,
         clocks: Arc::new(MachineClocks::new()),
     };
@@ -185,14 +189,8 @@ pub fn summarize(telemetry: &Telemetry) {
     let status = telemetry.status();
     let totals = status.totals;
     eprintln!(
-        "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}{}",
-        totals.consumed,
-        totals.released,
-        totals.suppressed,
-        status.held,
-        totals.dead_lettered,
-        totals.dropped,
-        text::forwarded(totals.forwarded)
+        "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
+        totals.consumed, totals.released, totals.suppressed, status.held, totals.dead_lettered, totals.dropped
     );
     let lost = |of: &str, counts: Vec<(&str, u64)>| {
         let counts: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();

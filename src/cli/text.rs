@@ -20,12 +20,6 @@ pub fn counted(n: u64, what: &str) -> String {
     format!("{} {what}{}", number(n), if n == 1 { "" } else { "s" })
 }
 
-/// The last term of the law of conservation, where instances hand each other records; nothing where they have handed on none.
-#[must_use]
-pub fn forwarded(records: u64) -> String {
-    if records == 0 { String::new() } else { format!(" + forwarded {records}") }
-}
-
 /// A share in percent, honest at both ends: only nothing is 0 and only everything is 100.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {

@@ -76,13 +76,6 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
         problems.extend(credentials::problems(&config, file));
     }
     match secret(&config, env.get(SECRET_VARIABLE), file) {
-        // One that the directory keeps is lost with it.
-        Ok(None) if problems.is_empty() && config.state.follows().is_some() => problems.push(Problem::new(
-            file,
-            "state.kind",
-            "a state in a topic needs a secret that is not kept in its directory",
-            "name state.secret_file, or set THRONG_SECRET",
-        )),
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: Tuning::of(&env), ..config }),
         Ok(_) => {}
         Err(problem) => problems.push(problem),
@@ -172,18 +165,6 @@ fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) 
 
 fn secret(config: &Config, variable: Option<&String>, file: &str) -> Result<Option<Secret>, Problem> {
     match (&config.state.secret_file, variable) {
-        (None, None) if config.sink.shared_ledger().is_some() => Err(Problem::new(
-            file,
-            "state.secret_file",
-            "instances share a ledger (sink.ledger_topic), and this one would draw a secret of its own",
-            "name a file with the secret of all instances of the group",
-        )),
-        (None, None) if config.sink.residue().is_some() => Err(Problem::new(
-            file,
-            "state.secret_file",
-            "instances hand each other sealed records (sink.residue_topic), and this one would draw a secret of its own",
-            "name a file with the secret of all instances of the group",
-        )),
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Err(Problem::new(
             "environment",

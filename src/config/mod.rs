@@ -61,7 +61,7 @@ pub use reference::{json_schema, reference_markdown};
 pub use registry::Registry;
 pub use secret::{Secret, SecretError};
 pub use security::{Mechanism, Oauth, Protocol, Security};
-pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, StateKind, Telemetry};
+pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
 pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
 pub use source::{
     Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,
@@ -188,12 +188,6 @@ impl Config {
             Rows::Fragments => self.group_names().collect(),
             Rows::Joined => vec![JOINED],
         }
-    }
-
-    /// The topics that are read, by number: those of the source, and behind them the one in which instances hand each other records.
-    #[must_use]
-    pub fn topics_read(&self) -> Vec<String> {
-        self.source.topics.iter().cloned().chain(self.sink.residue().map(str::to_owned)).collect()
     }
 
     /// Whether any topic is read or written, so that `source.brokers` and `source.security` are used.

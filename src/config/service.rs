@@ -5,17 +5,6 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where the state of an instance is kept for good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum StateKind {
-    /// In its directory: what that loses is lost.
-    #[default]
-    Local,
-    /// In a topic: the directory is a cache, which a start makes anew where it is gone or behind.
-    Topic,
-}
-
 /// What the daemon keeps on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -24,19 +13,6 @@ pub struct State {
     /// it what a job over files has released counts for the next one.
     #[schemars(example = &"state/")]
     pub path: PathBuf,
-    /// `local`: the directory is the state. `topic`: the state is in `state.topic` and follows the instance; the directory is a
-    /// cache, and a start that finds none makes it from the topic. Needs topics as source and sink, and a secret that is not kept in the
-    /// directory (`secret_file` or `THRONG_SECRET`).
-    #[schemars(example = StateKind::Topic)]
-    pub kind: StateKind,
-    /// The compacted Kafka topic of states, for `kind = "topic"`. Several instances may share it; its number of partitions stays as
-    /// it is.
-    #[schemars(example = &"throng.state")]
-    pub topic: String,
-    /// The lasting name of this instance, for `kind = "topic"`: the state is found by it, and a second process of that name takes the
-    /// place of the first. In Kubernetes the name of the pod of a stateful set (`THRONG__STATE__INSTANCE`).
-    #[schemars(example = &"throng-0")]
-    pub instance: String,
     /// A file whose content is the secret that keys every digest of a subject, at least 16 bytes (a last newline is
     /// not part of it). `THRONG_SECRET` in the environment is the alternative; both at once are refused. Without
     /// either, the daemon draws a secret and keeps it in the state directory.
@@ -56,21 +32,10 @@ impl Default for State {
     fn default() -> Self {
         Self {
             path: PathBuf::from("state"),
-            kind: StateKind::Local,
-            topic: "throng.state".into(),
-            instance: String::new(),
             secret_file: None,
             max_ledger_classes: 2_000_000,
             max_shown_values: 2_000_000,
         }
-    }
-}
-
-impl State {
-    /// The name under which the state is kept in a topic; none where the directory is the state.
-    #[must_use]
-    pub fn follows(&self) -> Option<&str> {
-        (self.kind == StateKind::Topic).then_some(self.instance.as_str())
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Format, Properties, quantity};
+use super::{Format, Properties};
 
 /// What kind of sink takes the released records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,28 +56,6 @@ pub struct Sink {
     /// The compacted Kafka topic of commit markers.
     #[schemars(example = &"throng.commits")]
     pub commits_topic: String,
-    /// The Kafka topic in which the instances of `source.group` tell each other what they have released, sealed with the group's secret:
-    /// what one has released then supports what the others release. Without it each instance counts its own releases alone. Needs
-    /// topics as source and sink, one secret for all instances (`state.secret_file`), and `recoding = "ladder"` or a `batch_crowd` of
-    /// `k`, with which it changes nothing. The topic keeps records (`cleanup.policy = delete`) for `privacy.support_window` and
-    /// `ledger_skew` at least.
-    #[schemars(example = &"throng.ledger")]
-    pub ledger_topic: String,
-    /// How far the clocks of two instances may be apart: what another one has released counts as so much older than its stamp says, and
-    /// stamps that lie further in the future are ignored. Below `privacy.support_window`.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"1m")]
-    pub ledger_skew: Duration,
-    /// The Kafka topic through which the instances of `source.group` hand each other records that find no crowd where they are, sealed
-    /// with the group's secret: one of them pools them with others' and releases or suppresses them. Without it such records are
-    /// suppressed where they are. Needs topics as source and sink, one secret for all instances (`state.secret_file`), and
-    /// `recoding = "ladder"`. The topic keeps records (`cleanup.policy = delete`) for `residue_age` at least.
-    #[schemars(example = &"throng.residue")]
-    pub residue_topic: String,
-    /// How old such a record may be, from the batch that handed it on to the batch that takes it up; an older one is suppressed.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"10m")]
-    pub residue_age: Duration,
     /// The file to write, `-` for standard output (NDJSON of one group). Several groups write a file each, with the group's name before
     /// the extension (`out.motion.ndjson`), or where the path has `{group}`. A job over files writes beside it and replaces it at the
     /// end; lines of standard input leave as they are released, to a new file. Required with `kind = "file"`.
@@ -112,10 +89,6 @@ impl Default for Sink {
             dead_letter_topic: "throng.dead-letters".into(),
             audit_topic: String::new(),
             commits_topic: "throng.commits".into(),
-            ledger_topic: String::new(),
-            ledger_skew: Duration::from_mins(1),
-            residue_topic: String::new(),
-            residue_age: Duration::from_mins(10),
             path: PathBuf::new(),
             format: None,
             rows: Rows::Fragments,
@@ -150,18 +123,6 @@ impl Sink {
             SinkKind::File => self.audit_file.is_some(),
             SinkKind::None => false,
         }
-    }
-
-    /// The topic in which instances tell each other what they have released; none where each counts its own alone.
-    #[must_use]
-    pub fn shared_ledger(&self) -> Option<&str> {
-        Some(self.ledger_topic.as_str()).filter(|topic| !topic.is_empty())
-    }
-
-    /// The topic through which instances hand each other records that find no crowd; none where they are suppressed.
-    #[must_use]
-    pub fn residue(&self) -> Option<&str> {
-        Some(self.residue_topic.as_str()).filter(|topic| !topic.is_empty())
     }
 
     /// Whether lines spell an absent cell as a missing one: the format has no way to leave it out, or each row has every

@@ -6,17 +6,11 @@ use std::{
 };
 
 mod anonymize;
-mod ledger;
 mod properties;
-mod residue;
 mod security;
-mod state;
 
 use anonymize::anonymize;
-use ledger::ledger;
-use residue::residue;
 use security::security;
-use state::state;
 
 use super::complaint::{Complaint, Complaints};
 use super::erasure::erasure;
@@ -38,9 +32,6 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     joins(config, &mut found);
     sink(config, &mut found);
     erasure(config, &mut found);
-    ledger(config, &mut found);
-    state(config, &mut found);
-    residue(config, &mut found);
     security(config, &mut found);
     rules(config, &mut found);
     topics(config, &mut found);
@@ -227,9 +218,6 @@ fn topics(config: &Config, found: &mut Complaints) {
         named.push(("sink.dead_letter_topic", &sink.dead_letter_topic));
         named.push(("sink.commits_topic", &sink.commits_topic));
         named.extend(sink.audit().map(|topic| ("sink.audit_topic", topic)));
-        named.extend(sink.shared_ledger().map(|topic| ("sink.ledger_topic", topic)));
-        named.extend(config.state.follows().map(|_| ("state.topic", config.state.topic.as_str())));
-        named.extend(sink.residue().map(|topic| ("sink.residue_topic", topic)));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
     for (key, topic) in named {

@@ -10,8 +10,6 @@
 //! | `succession` | from an engine to the one of another policy |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
 //! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `altering` | what comes before its treatment |
-//! | `others`, `sharing` | what other instances have released |
-//! | `handing`, `residue` | records that are handed to other instances, and theirs |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
@@ -42,9 +40,7 @@ mod doors;
 mod draws;
 mod erasing;
 mod fields;
-mod following;
 mod gathered;
-mod handing;
 pub mod held;
 mod holding;
 mod input;
@@ -53,7 +49,6 @@ mod joins;
 mod memory;
 mod misfits;
 pub mod model;
-mod others;
 mod parts;
 pub mod picture;
 mod planning;
@@ -63,12 +58,10 @@ mod protection;
 mod recheck;
 mod rechecking;
 mod repetition;
-mod residue;
 mod resume;
 mod search;
 mod settings;
 mod settling;
-mod sharing;
 mod steps;
 mod succession;
 pub mod terms;

@@ -9,8 +9,6 @@ use crate::io::erasures::ErasuresError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
-use crate::io::shared_ledger::SharedLedgerError;
-use crate::io::state_topic::StateTopicError;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
@@ -37,10 +35,6 @@ pub enum RunError {
     Profiles(#[from] ProfilesError),
     #[error(transparent)]
     Erasures(#[from] ErasuresError),
-    #[error(transparent)]
-    Sharing(#[from] SharedLedgerError),
-    #[error(transparent)]
-    Following(#[from] StateTopicError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -82,12 +76,6 @@ impl RunError {
             return error.is_usage();
         }
         if let Self::Erasures(error) | Self::Stream(StreamError::Erasures(error)) = self {
-            return error.is_usage();
-        }
-        if let Self::Sharing(error) = self {
-            return error.is_usage();
-        }
-        if let Self::Following(error) = self {
             return error.is_usage();
         }
         if let Self::Kafka(error) = self {

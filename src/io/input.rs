@@ -1,7 +1,6 @@
 //! A batch as a source hands it over: decoded, not yet typed.
 
 use crate::io::file::LongRows;
-use crate::io::residue::Residue;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::release::sink::Rejected;
 use std::collections::{BTreeMap, HashSet};
@@ -56,10 +55,6 @@ pub struct InputBatch {
     pub raw: RawBatch,
     /// Those that could not.
     pub rejected: Vec<Rejected>,
-    /// Records that other instances have handed on.
-    pub residue: Vec<Residue>,
-    /// The words to commit with the offsets of partitions that hold such records.
-    pub words: BTreeMap<Place, String>,
     /// Null payloads: counted and dropped with their keys.
     pub tombstones: u64,
     /// `[from, to)` by topic index and partition.
@@ -89,8 +84,6 @@ impl InputBatch {
         Self {
             raw: RawBatch::new(width),
             rejected: Vec::new(),
-            residue: Vec::new(),
-            words: BTreeMap::new(),
             tombstones: 0,
             ranges: BTreeMap::new(),
             bytes: 0,
@@ -104,16 +97,16 @@ impl InputBatch {
         }
     }
 
-    /// Rows of the batch: records that could be decoded, and those that were handed on.
+    /// Records that could be decoded.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.raw.rows() + self.residue.len()
+        self.raw.rows()
     }
 
-    /// Records read: rows, those that were handed on, rejected ones and tombstones.
+    /// Records read: decoded ones, rejected ones and tombstones.
     #[must_use]
     pub fn records(&self) -> u64 {
-        self.raw.rows() as u64 + self.residue.len() as u64 + self.rejected.len() as u64 + self.tombstones
+        self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones
     }
 
     /// Bytes that count toward the limit of a batch. What a record comes to in cells may be more than its bytes: headers, structures
@@ -124,16 +117,9 @@ impl InputBatch {
     }
 
     /// Whether the batch has at least `enough` subjects, by the spelling of the attribute that names them; records where no
-    /// attribute does. Reads the batch up to where they are enough. Those of records that were handed on are counted
-    /// by themselves, and either must be enough: somebody may be among both.
+    /// attribute does. Reads the batch up to where they are enough.
     #[must_use]
     pub fn has_subjects(&self, attribute: Option<usize>, enough: usize) -> bool {
-        if !self.residue.is_empty() {
-            let handed: HashSet<u64> = self.residue.iter().map(|residue| residue.handed.subject).collect();
-            if handed.len() >= enough {
-                return true;
-            }
-        }
         let Some(attribute) = attribute else { return self.raw.rows() >= enough };
         let mut seen: HashSet<&str> = HashSet::new();
         for row in 0..self.raw.rows() {
@@ -165,8 +151,6 @@ impl InputBatch {
         let stays = |c: Coordinate| (c.topic, c.partition) != (topic, partition);
         self.raw.retain_rows(stays);
         self.rejected.retain(|r| stays(r.coordinate));
-        self.residue.retain(|residue| stays(residue.coordinate));
-        self.words.remove(&(topic, partition));
         self.tombstones = self.tombstones.saturating_sub(tombstones);
         self.ranges.remove(&(topic, partition));
     }

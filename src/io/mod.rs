@@ -10,8 +10,6 @@
 //! | [`input`], [`closing`] | a batch as a source hands it over; when it is closed |
 //! | [`erasures`] | a topic that names people who are to be erased |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
-//! | [`shared_ledger`] | what other instances of the group have released |
-//! | [`residue`] | records that instances hand each other |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
 //! | [`dead_letter`] | the report on a record that was refused |
@@ -28,8 +26,5 @@ pub mod kafka;
 pub mod message;
 pub mod profiles;
 pub mod registry;
-pub mod residue;
-pub mod shared_ledger;
-pub mod state_topic;
 pub mod table;
 pub mod topic_lines;

@@ -20,7 +20,6 @@ pub mod delta;
 pub mod erasure;
 pub mod occurrences;
 pub mod said;
-pub mod shared;
 pub mod supporters;
 pub mod tally;
 pub mod witnesses;

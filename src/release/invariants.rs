@@ -6,11 +6,11 @@
 use crate::telemetry::Totals;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Conservation (docs/architecture.md rule 2): consumed = released + suppressed + held + dead-lettered + dropped + forwarded.
+/// Conservation (docs/architecture.md rule 2): consumed = released + suppressed + held + dead-lettered + dropped.
 #[must_use]
 pub fn is_conserved(totals: &Totals, held: u64) -> bool {
-    let Totals { consumed, released, suppressed, dead_lettered, dropped, forwarded } = *totals;
-    let terms = [released, suppressed, dead_lettered, dropped, forwarded, held];
+    let Totals { consumed, released, suppressed, dead_lettered, dropped } = *totals;
+    let terms = [released, suppressed, dead_lettered, dropped, held];
     terms.into_iter().try_fold(0u64, u64::checked_add) == Some(consumed)
 }
 
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn the_terms_add_up_to_what_was_consumed() {
-        let totals = Totals { consumed: 12, released: 4, suppressed: 3, dead_lettered: 1, dropped: 1, forwarded: 2 };
+        let totals = Totals { consumed: 10, released: 4, suppressed: 3, dead_lettered: 1, dropped: 1 };
         assert!(is_conserved(&totals, 1) && !is_conserved(&totals, 0) && !is_conserved(&totals, 2));
         let too_many = Totals { released: u64::MAX, ..totals };
         assert!(!is_conserved(&too_many, 1));

@@ -11,7 +11,6 @@ pub mod given;
 mod hidden;
 mod identifying;
 pub mod invariants;
-pub mod kept_sum;
 pub mod listed;
 pub mod models;
 pub mod narrowing;

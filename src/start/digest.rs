@@ -36,8 +36,8 @@ impl fmt::Display for PolicyDigest {
 const SURROUNDINGS: [&str; 10] =
     ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep", "erasure"];
 
-/// Keys of any section that name places, or say how far their clocks may be apart.
-const PLACES: [&str; 20] = [
+/// Keys of any section that name places.
+const PLACES: [&str; 16] = [
     "path",
     "file",
     "topic",
@@ -50,10 +50,6 @@ const PLACES: [&str; 20] = [
     "audit_file",
     "audit_topic",
     "commits_topic",
-    "ledger_topic",
-    "ledger_skew",
-    "residue_topic",
-    "residue_age",
     "compression",
     "separator",
     "rotate",

@@ -51,11 +51,6 @@ pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
         }
     }
     doubts.extend(config.state.secret_file.as_deref().and_then(of_secret_file));
-    if config.sink.shared_ledger().is_some() && config.privacy.crowd_in_batch() >= config.privacy.crowd() {
-        doubts.push(
-            "sink.ledger_topic changes nothing: every class has its crowd in its own batch (privacy.batch_crowd is privacy.k, its default), and no earlier release is asked for (set batch_crowd lower with recoding = \"ladder\", or remove the topic)".to_owned(),
-        );
-    }
     if schema.subject.is_some() && !config.privacy.longest_delay().is_zero() {
         let groups = group_shapes(config, schema, "").unwrap_or_default();
         let shared = in_several(groups.iter().map(|group| group.quasi.as_slice()));

@@ -5,22 +5,16 @@
 
 mod batches;
 mod erasures;
-mod following;
 mod plans;
 mod profiles;
 mod promises;
 mod records;
 mod reloads;
-mod sharing;
 
 pub use batches::{BatchAborted, BatchCommitted};
 pub use erasures::{ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, SubjectsErased};
-pub use following::{StateCopied, StateKept, StateRestored};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileDivided, FileOpened, WrongType};
 pub use reloads::{PolicyInForce, Reloaded};
-pub use sharing::{
-    ForeignIgnored, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate, SharedLedgerRead, SharedLedgerTold,
-};

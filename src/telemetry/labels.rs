@@ -71,28 +71,6 @@ labels! {
 }
 
 labels! {
-    /// Why what another instance has told in the shared ledger does not count here.
-    ForeignReason {
-        /// It is of no form that is known.
-        Unreadable = "unreadable",
-        /// It is sealed with another secret, or for another group.
-        Secret = "secret",
-        /// It knows people and classes under other digests.
-        Digests = "digests",
-        /// Another record schema.
-        Schema = "schema",
-        /// Other topics, or other groups of attributes.
-        Outputs = "outputs",
-        /// Another policy.
-        Policy = "policy",
-        /// Its stamp lies in the future.
-        Clock = "clock",
-        /// It was told before somebody was erased here.
-        Erased = "erased",
-    }
-}
-
-labels! {
     /// What became of a schema under which records were written.
     SchemaOutcome {
         /// Its records are read.
@@ -191,8 +169,6 @@ labels! {
         Thinned = "thinned",
         /// The stream ended with it.
         EndOfStream = "end_of_stream",
-        /// Another instance had handed it on longer ago than `sink.residue_age`.
-        ResidueLate = "residue_late",
         /// The sink is `none`: risk is measured, nothing leaves.
         Monitoring = "monitoring",
     }
@@ -262,7 +238,6 @@ labels! {
         Suppressed = "suppressed",
         DeadLettered = "dead_lettered",
         Dropped = "dropped",
-        Forwarded = "forwarded",
     }
 }
 

@@ -7,14 +7,12 @@ use prometheus::{
 
 use super::divided::Parts;
 use super::erasure_metrics::Erasures;
-use super::following::Following;
 use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
     ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::planned::Planning;
 use super::reason::RejectionReason;
-use super::sharing::Sharing;
 use super::shelf::{PerLabel, Shelf, buckets, waits};
 
 /// Every metric of the product.
@@ -24,9 +22,6 @@ pub(super) struct Metrics {
     pub quality: Quality,
     pub source: Source,
     pub profiles: Profiles,
-    pub sharing: Sharing,
-    pub following: Following,
-    pub residue: PerLabel<Direction, IntCounter>,
     pub memory: Memory,
     pub erasures: Erasures,
     pub planning: Planning,
@@ -153,13 +148,6 @@ impl Metrics {
             quality: Quality::new(&shelf),
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
-            sharing: Sharing::new(&shelf),
-            following: Following::new(&shelf),
-            residue: shelf.counters(
-                "throng_residue_records_total",
-                "Records without a crowd that instances hand each other: taken up here (in), and handed on (out), since the start of the process.",
-                "direction",
-            ),
             memory: Memory::new(&shelf),
             erasures: Erasures::new(&shelf),
             planning: Planning::new(&shelf),
@@ -197,7 +185,7 @@ impl Flow {
         Self {
             records: shelf.counters(
                 "throng_records_total",
-                "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + forwarded + held.",
+                "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + held.",
                 "outcome",
             ),
             held: shelf.count("throng_records_held", "Records that wait for a better crowd."),

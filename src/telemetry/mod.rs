@@ -8,7 +8,6 @@ mod disk;
 mod divided;
 mod erasure_metrics;
 mod events;
-mod following;
 mod foreign;
 mod history;
 mod labels;
@@ -20,7 +19,6 @@ mod planned;
 mod reason;
 mod registry;
 mod report;
-mod sharing;
 mod shelf;
 mod source;
 mod status;
@@ -29,23 +27,21 @@ pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag,
-    ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered, FileDivided, FileOpened, ForeignIgnored,
-    LimitReached, PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused,
-    ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, SharedLedgerHeard, SharedLedgerLag, SharedLedgerLate,
-    SharedLedgerRead, SharedLedgerTold, StateCopied, StateKept, StateRecovered, StateRestored, SubjectsErased,
-    VerificationRefused, WrongType,
+    ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered, FileDivided, FileOpened, LimitReached,
+    PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate,
+    ProfilesLag, ProfilesRead, Reloaded, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;
 pub use labels::{
-    AbortReason, Counts, ForeignReason, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
+    AbortReason, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
     SuppressionReason, WrittenAs,
 };
 pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use reason::RejectionReason;
 pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
-pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals, is_none};
-pub use source::{InputLost, Rebalanced, ResidueAnew, SourceConnected, SourceLost, SourceRefused};
+pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
+pub use source::{InputLost, Rebalanced, SourceConnected, SourceLost, SourceRefused};
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]

@@ -45,10 +45,6 @@ pub enum RejectionReason {
     TooManyElements,
     /// What stands in its place is no array.
     NotAnArray,
-    /// A message of `sink.residue_topic` that does not open here: of another form, secret, group, partition or record schema, or changed.
-    ResidueForeign,
-    /// A message of `sink.residue_topic` that has been taken up before.
-    ResidueAgain,
     /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
     Truncated,
     /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
@@ -81,8 +77,6 @@ impl RejectionReason {
             Self::NoElements => "no_elements",
             Self::TooManyElements => "too_many_elements",
             Self::NotAnArray => "not_an_array",
-            Self::ResidueForeign => "residue_foreign",
-            Self::ResidueAgain => "residue_again",
         }
     }
 
@@ -130,10 +124,6 @@ impl RejectionReason {
                 "send shorter messages, or raise batch.max_bytes where much stands around the elements"
             }
             Self::NotAnArray => "correct `explode` of the schema: it leads to an array",
-            Self::ResidueForeign => {
-                "give all instances of the group one secret and one record schema, and nobody else the right to write to sink.residue_topic"
-            }
-            Self::ResidueAgain => "give nobody but throng the right to write to sink.residue_topic",
             Self::WrongType => "correct the records, or the types of the schema (of dates, `format` or `epoch`)",
             _ => "",
         }
@@ -171,8 +161,6 @@ impl Label for RejectionReason {
         Self::NoElements,
         Self::TooManyElements,
         Self::NotAnArray,
-        Self::ResidueForeign,
-        Self::ResidueAgain,
     ];
 
     fn as_str(self) -> &'static str {

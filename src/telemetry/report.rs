@@ -7,7 +7,7 @@ use super::reason::RejectionReason;
 
 /// Records since the beginning of the state, across restarts.
 ///
-/// Conservation: `consumed = released + suppressed + held + dead_lettered + dropped + forwarded`.
+/// Conservation: `consumed = released + suppressed + held + dead_lettered + dropped`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Records read from the source.
@@ -20,17 +20,13 @@ pub struct Totals {
     pub dead_lettered: u64,
     /// Tombstones: null payloads, dropped with their keys.
     pub dropped: u64,
-    /// Handed to another instance of the group, which has consumed them or will. Not part of what is written of the totals: the state keeps
-    /// it under a key of its own, and pages show it where there is any.
-    #[serde(skip)]
-    pub forwarded: u64,
 }
 
 impl Totals {
     /// Records that have come and not gone: what conservation says is held. None when more has gone than come.
     #[must_use]
     pub fn held(&self) -> Option<u64> {
-        let gone = self.released + self.suppressed + self.dead_lettered + self.dropped + self.forwarded;
+        let gone = self.released + self.suppressed + self.dead_lettered + self.dropped;
         self.consumed.checked_sub(gone)
     }
 
@@ -41,7 +37,6 @@ impl Totals {
         self.suppressed += report.suppressed.total();
         self.dead_lettered += report.dead_lettered.total();
         self.dropped += report.dropped;
-        self.forwarded += report.forwarded;
     }
 }
 
@@ -121,13 +116,6 @@ impl StageSeconds {
     }
 }
 
-/// Whether there are none of some records, so that what counts them is left out.
-#[must_use]
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-pub fn is_none(records: &u64) -> bool {
-    *records == 0
-}
-
 /// What a committed batch did. Counts are those of this batch; sizes are those after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BatchReport {
@@ -160,12 +148,6 @@ pub struct BatchReport {
     pub dead_lettered: Counts<RejectionReason>,
     /// Tombstones.
     pub dropped: u64,
-    /// Records that were handed to another instance of the group.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub forwarded: u64,
-    /// Of the records read, those that another instance had handed on, and that were young enough.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub taken_up: u64,
     /// Records held after this batch: nothing of them has left yet.
     pub held: u64,
     /// Fragments that did not leave because other lines of their subject stand for them.

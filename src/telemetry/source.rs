@@ -68,33 +68,6 @@ impl InputLost<'_> {
     }
 }
 
-/// The topic through which instances hand each other records begins anew.
-#[derive(Clone, Copy, Debug)]
-pub struct ResidueAnew<'a> {
-    /// The topic.
-    pub topic: &'a str,
-    /// The one before, where it is another one; otherwise it has been made anew.
-    pub before: Option<&'a str>,
-}
-
-impl ResidueAnew<'_> {
-    /// Tells the log.
-    pub fn emit(self) {
-        let topic = self.topic;
-        match self.before {
-            Some(before) => tracing::warn!(
-                topic,
-                before,
-                "records are handed on through another topic: what is left in the one before stays unread"
-            ),
-            None => tracing::warn!(
-                topic,
-                "the topic through which records are handed on ends before what this instance has read: it is another one of that name, and is read from its beginning"
-            ),
-        }
-    }
-}
-
 /// A broker does not let us in, or we do not trust it; the daemon keeps trying. Readiness: why.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceRefused<'a> {

@@ -19,7 +19,7 @@ use super::{
     memory,
     metrics::{Metrics, clamped},
     reason::RejectionReason,
-    report::{BatchReport, Totals, is_none},
+    report::{BatchReport, Totals},
 };
 
 /// What must hold before the daemon says that it is ready.
@@ -101,9 +101,6 @@ pub struct Status {
     pub doubts: Vec<String>,
     /// Across restarts.
     pub totals: Totals,
-    /// Records handed to other instances of the group, across restarts; left out where there are none.
-    #[serde(skip_serializing_if = "is_none")]
-    pub forwarded: u64,
     /// Records held.
     pub held: u64,
     /// Whether the totals and what is held add up.
@@ -248,7 +245,6 @@ impl Telemetry {
             (Outcome::Suppressed, totals.suppressed),
             (Outcome::DeadLettered, totals.dead_lettered),
             (Outcome::Dropped, totals.dropped),
-            (Outcome::Forwarded, totals.forwarded),
         ] {
             let counter = metrics.flow.records.of(outcome);
             counter.reset();
@@ -349,7 +345,6 @@ impl Telemetry {
             reasons,
             doubts: board.doubts.clone(),
             totals: board.totals,
-            forwarded: board.totals.forwarded,
             held: board.held,
             conserved: board.totals.held() == Some(board.held),
             consumed_per_second,

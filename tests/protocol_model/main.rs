@@ -4,7 +4,6 @@
 //! A batch is one record here. What the model leaves out (bytes, sizes, held records) the scenario tests look at.
 
 mod machine;
-mod union;
 
 use std::collections::{HashMap, VecDeque};
 

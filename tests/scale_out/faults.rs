@@ -8,29 +8,18 @@ use std::time::{Duration, Instant};
 
 /// The one that comes and goes; the others stay.
 const GUEST: usize = 4;
-/// Rounds in which an instance hears nothing of the others.
-const PAUSE: usize = 30;
 /// How far wall clocks are off.
 const SHIFTS: [i64; 3] = [30_000, -30_000, 0];
 /// An instance that was started to die passes its point within this.
 const DYING: Duration = Duration::from_secs(8);
-const PATIENT: Duration = Duration::from_secs(90);
-
-const OF_A_RESTORE: [&str; 4] = ["restore-begun", "restore-filled", "state-import-unmarked", "restored"];
-const OF_A_COPY: [&str; 4] = ["state-copy-begun", "state-part-kept", "state-produced", "state-in-force"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Kill,
     Die,
-    /// The directory is gone with it.
-    Lose,
-    /// Another process of its name starts elsewhere, without a directory, while it runs.
-    Twin,
     Rolling,
     /// The guest joins, or leaves.
     Guest,
-    Pause,
     Clock,
     Bounce,
 }
@@ -39,30 +28,23 @@ pub enum Fault {
 pub struct Faults {
     dice: Dice,
     deck: Vec<Fault>,
-    /// Who hears nothing, until which round, and what all had told before.
-    paused: Option<(usize, usize, i64)>,
     round: usize,
 }
 
 impl Faults {
     pub fn new(seed: u64) -> Self {
-        Self { dice: Dice::new(seed), deck: Vec::new(), paused: None, round: 0 }
+        Self { dice: Dice::new(seed), deck: Vec::new(), round: 0 }
     }
 
-    /// The first start of those who stay: each dies in its first copy into the topic, at a point of its own.
+    /// Starts those who stay.
     pub fn begin(fleet: &mut Fleet) {
-        (0..GUEST).for_each(|at| fleet.start(at, &format!("{}=return", OF_A_COPY[at])));
-        for at in 0..GUEST {
-            assert!(fleet.dies(at, PATIENT), "{} has copied nothing", fleet.members[at].name());
-            fleet.start(at, "");
-        }
+        (0..GUEST).for_each(|at| fleet.start(at, ""));
     }
 
     fn deal(&mut self) -> Fault {
-        use Fault::{Bounce, Clock, Die, Guest, Kill, Lose, Pause, Rolling, Twin};
+        use Fault::{Bounce, Clock, Die, Guest, Kill, Rolling};
         if self.deck.is_empty() {
-            self.deck =
-                vec![Kill, Die, Die, Die, Lose, Lose, Lose, Twin, Rolling, Guest, Guest, Pause, Clock, Clock, Bounce];
+            self.deck = vec![Kill, Kill, Kill, Die, Die, Die, Die, Rolling, Guest, Guest, Clock, Clock, Bounce];
             for at in (1..self.deck.len()).rev() {
                 self.deck.swap(at, self.dice.roll(at as u64 + 1) as usize);
             }
@@ -70,19 +52,16 @@ impl Faults {
         self.deck.pop().expect("it was dealt")
     }
 
-    /// A running member that hears the others.
+    /// A running member.
     fn victim(&mut self, fleet: &Fleet) -> usize {
-        let paused = self.paused.map(|(at, ..)| at);
-        let may = |at: &usize| fleet.members[*at].is_running() && paused != Some(*at);
+        let may = |at: &usize| fleet.members[*at].is_running();
         let running: Vec<usize> = (0..fleet.members.len()).filter(may).collect();
         running[self.dice.roll(running.len() as u64) as usize]
     }
 
     fn point(&mut self) -> String {
-        let of_a_batch: Vec<&str> = crash_points::TOPIC
-            .into_iter()
-            .chain([crash_points::SETTLED, crash_points::EPOCH_TAKEN, "others-taken-in"])
-            .collect();
+        let of_a_batch: Vec<&str> =
+            crash_points::TOPIC.into_iter().chain([crash_points::SETTLED, crash_points::EPOCH_TAKEN]).collect();
         let point = of_a_batch[self.dice.roll(of_a_batch.len() as u64) as usize];
         crash_points::kill_at(point, &mut self.dice)
     }
@@ -108,9 +87,6 @@ impl Faults {
     pub fn befall(&mut self, fleet: &mut Fleet, feeder: &Feeder) {
         self.round += 1;
         let since = Instant::now();
-        if self.paused.is_some_and(|(_, until, _)| self.round > until) {
-            self.hear_again(fleet);
-        }
         let (fault, at) = (self.deal(), self.victim(fleet));
         println!("round {}: {fault:?}, {}", self.round, fleet.members[at].name());
         match fault {
@@ -122,10 +98,8 @@ impl Faults {
                 self.die(fleet, at);
                 fleet.start(at, "");
             }
-            Fault::Lose => self.lose(fleet, feeder, at),
-            Fault::Twin => fleet.twin(at, DYING),
             Fault::Rolling => {
-                for at in (0..fleet.members.len()).filter(|at| self.paused.is_none_or(|(paused, ..)| paused != *at)) {
+                for at in 0..fleet.members.len() {
                     if fleet.members[at].is_running() {
                         fleet.end(at);
                         fleet.start(at, "");
@@ -144,14 +118,6 @@ impl Faults {
                 fleet.start(GUEST, "");
                 fleet.happened.joins += 1;
             }
-            Fault::Pause if self.paused.is_none() && at != GUEST => {
-                fleet.end(at);
-                fleet.members[at].is_paused = true;
-                fleet.start(at, "");
-                fleet.happened.pauses += 1;
-                self.paused = Some((at, self.round + PAUSE, told(fleet)));
-            }
-            Fault::Pause => self.lose(fleet, feeder, at),
             Fault::Clock => {
                 fleet.kill(at);
                 let others = SHIFTS.into_iter().filter(|shift| *shift != fleet.members[at].shift_ms);
@@ -168,39 +134,4 @@ impl Faults {
         fleet.catch_up(feeder);
         println!("  {:.1} s, and {:.1} s until all was read", acted.as_secs_f64(), since.elapsed().as_secs_f64());
     }
-}
-
-impl Faults {
-    /// A member dies at random or at a point, and its directory is gone; perhaps it dies once more while it makes another one.
-    fn lose(&mut self, fleet: &mut Fleet, feeder: &Feeder, at: usize) {
-        if self.dice.roll(2) == 0 {
-            self.kill(fleet, feeder, at);
-        } else {
-            self.die(fleet, at);
-        }
-        fleet.lose(at);
-        if self.dice.roll(3) == 0 {
-            let point = OF_A_RESTORE[self.dice.roll(OF_A_RESTORE.len() as u64) as usize];
-            fleet.start(at, &format!("{point}=return"));
-            println!("  {} dies again at {point}: {}", fleet.members[at].name(), fleet.dies(at, DYING));
-            if self.dice.roll(2) == 0 {
-                fleet.lose(at);
-            }
-        }
-        fleet.start(at, "");
-    }
-
-    /// Who has heard nothing for long listens again.
-    pub fn hear_again(&mut self, fleet: &mut Fleet) {
-        let Some((at, _, before)) = self.paused.take() else { return };
-        fleet.happened.unheard += told(fleet) - before;
-        fleet.end(at);
-        fleet.members[at].is_paused = false;
-        fleet.start(at, "");
-    }
-}
-
-/// Where the ledger's topic ends.
-fn told(fleet: &Fleet) -> i64 {
-    fleet.reader.end_of(&fleet.ledger)
 }

@@ -1,37 +1,29 @@
-//! Instances of one group that have everything in common at once: a ledger, a topic of residue, and their states in a topic.
+//! Instances of one group: one source, one output, a state directory each.
 
 use crate::feeder::Feeder;
 use crate::people::{GROUP, PARTITIONS, schema};
 use crate::reader::Reader;
 use crate::support::binary::{Outcome, Place};
 use crate::support::instances::{Account, Instance, Topics, together};
-use crate::support::kafka::{Broker, unique};
-use std::fs;
+use crate::support::kafka::Broker;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-
-/// Said, as a warning, at a start that finds no directory, or one that is behind.
-const MADE: &str = "the state directory is made from its topic";
 
 /// One instance, and under what it runs.
 pub struct Member {
     pub instance: Instance,
     /// It has a `group.instance.id`.
     is_static: bool,
-    /// What it hears of the others stops after its start.
-    pub is_paused: bool,
     /// How far its wall clock is off, milliseconds.
     pub shift_ms: i64,
-    /// The machine that it runs on: on another one only the wall clock tells how long something took.
-    pub machine: u64,
 }
 
 impl Member {
     fn new(name: &'static str, is_static: bool) -> Self {
         let place = Place::new(&schema(), GROUP);
-        Self { instance: Instance { place, process: None, name }, is_static, is_paused: false, shift_ms: 0, machine: 0 }
+        Self { instance: Instance { place, process: None, name }, is_static, shift_ms: 0 }
     }
 
     pub fn is_running(&self) -> bool {
@@ -49,18 +41,9 @@ pub struct Happened {
     pub kills: usize,
     /// At a fail point.
     pub deaths: usize,
-    /// Directories that were removed after a batch of their instance had left.
-    pub lost: usize,
-    /// Directories that were made from the topic.
-    pub made: usize,
     /// Ends that a supervisor answers with a new start.
     pub gave_up: usize,
     pub ordered_ends: usize,
-    /// Instances whose name another process has taken.
-    pub fenced: usize,
-    /// Offsets of the ledger's topic that were written while an instance ran that had stopped listening.
-    pub unheard: i64,
-    pub pauses: usize,
     pub bounces: usize,
     pub shifts: usize,
     pub joins: usize,
@@ -69,48 +52,29 @@ pub struct Happened {
 
 pub struct Fleet {
     pub topics: Topics,
-    pub ledger: String,
-    pub residue: String,
-    state: String,
-    pub window: Duration,
     pub members: Vec<Member>,
     pub reader: Reader,
     pub happened: Happened,
 }
 
 impl Fleet {
-    pub fn new(broker: &'static Broker, window: Duration) -> Self {
+    pub fn new(broker: &'static Broker) -> Self {
         let topics = Topics::new(broker, PARTITIONS);
-        let (ledger, residue, state) = (unique("ledger"), unique("residue"), unique("state"));
-        broker.create_topic_with(&ledger, 1, &[("retention.ms", "-1")]);
-        broker.create_topic(&residue, 2, false);
-        // The cleaner comes often: what is restored is what it has left.
-        let cleaned = [("cleanup.policy", "compact"), ("segment.ms", "5000"), ("min.cleanable.dirty.ratio", "0.01")];
-        broker.create_topic_with(&state, 3, &cleaned);
         let members = [("one", true), ("two", false), ("three", true), ("four", false), ("guest", false)];
         let reader = Reader::new(broker, &topics.out, &topics.commits);
         let members = members.map(|(name, is_static)| Member::new(name, is_static)).into();
-        Self { topics, ledger, residue, state, window, members, reader, happened: Happened::default() }
+        Self { topics, members, reader, happened: Happened::default() }
     }
 
     /// Starts a member, to die at `fault` where there is one.
     pub fn start(&mut self, at: usize, fault: &str) {
         let member = &mut self.members[at];
-        let window = format!("{}s", self.window.as_secs());
         let own = [
-            ("SINK__LEDGER_TOPIC", &*self.ledger),
-            ("SINK__LEDGER_SKEW", "65s"),
-            ("SINK__RESIDUE_TOPIC", &*self.residue),
-            ("STATE__KIND", "topic"),
-            ("STATE__TOPIC", &*self.state),
-            ("STATE__INSTANCE", member.instance.name),
-            ("PRIVACY__SUPPORT_WINDOW", &*window),
-            ("PRIVACY__BATCH_CROWD", "2"),
             ("PRIVACY__MAX_LINES_PER_SUBJECT", "2"),
             ("PRIVACY__MAX_HOLD_BATCHES", "1"),
             ("PLAN__INTERVAL", "20s"),
             ("BATCH__MAX_RECORDS", "60"),
-            ("BATCH__MAX_WAIT", "400ms"),
+            ("BATCH__MAX_WAIT", "1s"),
             ("BATCH__MAX_AGE", "3s"),
             ("TELEMETRY__LOG_LEVEL", "warn"),
         ];
@@ -118,9 +82,7 @@ impl Fleet {
         let more = if member.is_static { &[][..] } else { &dynamic[..] };
         let settings = self.topics.settings(member.instance.name, "3000", &own, more);
         let mut faults = vec![fault.to_owned()];
-        faults.extend(member.is_paused.then(|| "ledger-paused=return".to_owned()));
         faults.extend((member.shift_ms != 0).then(|| format!("wall-clock=return({})", member.shift_ms)));
-        faults.extend((member.machine != 0).then(|| format!("machine-started=return({})", member.machine)));
         faults.retain(|fault| !fault.is_empty());
         member.instance.spawn(&settings, &faults.join(";"));
     }
@@ -128,7 +90,6 @@ impl Fleet {
     /// Whoever has ended otherwise than in order was killed, or leaves it to a supervisor to start it again; nobody refuses or panics.
     fn has_ended(&mut self, at: usize, outcome: &Outcome) {
         assert!(matches!(outcome.code, None | Some(1)), "{}: {}", self.members[at].name(), outcome.stderr);
-        self.happened.made += usize::from(outcome.stderr.contains(MADE));
         self.happened.gave_up += usize::from(outcome.code.is_some());
     }
 
@@ -145,7 +106,6 @@ impl Fleet {
         process.terminate();
         let outcome = process.wait();
         assert_eq!(outcome.code, Some(0), "{}: {}", self.members[at].name(), outcome.stderr);
-        self.happened.made += usize::from(outcome.stderr.contains(MADE));
         self.happened.ordered_ends += 1;
     }
 
@@ -164,35 +124,6 @@ impl Fleet {
         }
         self.kill(at);
         false
-    }
-
-    /// Starts another process of a running member's name, in a directory of its own. The first one is fenced and ends, unless it has nothing to
-    /// do for longer than `time`.
-    pub fn twin(&mut self, at: usize, time: Duration) {
-        let mut first = self.members[at].instance.process.take().expect("a running instance");
-        // Removed when the first one has ended.
-        let _place = std::mem::replace(&mut self.members[at].instance.place, Place::new(&schema(), GROUP));
-        self.start(at, "");
-        let deadline = Instant::now() + time;
-        while Instant::now() < deadline && !first.ends_within(Duration::from_millis(300)) {
-            self.tend();
-            self.reader.look();
-        }
-        self.happened.fenced += usize::from(first.ends_within(Duration::ZERO));
-        let outcome = first.kill();
-        self.has_ended(at, &outcome);
-    }
-
-    /// The directory of a member that does not run is gone, and the next one is on another machine.
-    pub fn lose(&mut self, at: usize) {
-        let path = self.members[at].instance.place.path("state");
-        if path.exists() {
-            fs::remove_dir_all(&path).expect("a directory of ours");
-            self.members[at].machine += 1;
-            let id = format!("{}/{}", self.topics.group, self.members[at].name());
-            self.reader.look();
-            self.happened.lost += usize::from(self.reader.knows(&id));
-        }
     }
 
     /// Starts whoever has given up again, as a supervisor does; nobody may end in another way.
@@ -248,9 +179,8 @@ impl Fleet {
     pub fn settled(&mut self, total: usize) -> Account {
         let total = total as u64;
         self.until("all is settled", |fleet| {
-            let Account { consumed, released, suppressed, dead_lettered, dropped, forwarded } =
-                together(&fleet.running());
-            consumed == total + forwarded && released + suppressed + dead_lettered + dropped == total
+            let Account { consumed, released, suppressed, dead_lettered, dropped } = together(&fleet.running());
+            consumed == total && released + suppressed + dead_lettered + dropped == total
         });
         together(&self.running())
     }

@@ -1,4 +1,4 @@
-//! What readers of committed records see, and when.
+//! What readers of committed records see.
 
 use crate::seen::{Batches, Seen};
 use crate::support::kafka::Broker;
@@ -16,7 +16,6 @@ pub struct Reader {
     commits: String,
     committed: BaseConsumer,
     everything: BaseConsumer,
-    looked: Instant,
     /// Where the next marker will be.
     next: i64,
     pub lines: Vec<Seen>,
@@ -79,7 +78,6 @@ impl Reader {
             commits: commits.to_owned(),
             committed: consumer(broker, "read_committed"),
             everything: consumer(broker, "read_uncommitted"),
-            looked: Instant::now(),
             next: 0,
             lines: Vec::new(),
             batches: Batches::new(),
@@ -101,22 +99,15 @@ impl Reader {
         [&self.out, &self.commits].map(|topic| end_of(&self.everything, topic))
     }
 
-    /// Where a partition of another topic ends.
-    pub fn end_of(&self, topic: &str) -> i64 {
-        end_of(&self.everything, topic)
-    }
-
     /// Reads what has come.
     pub fn look(&mut self) {
-        let now = Instant::now();
-        let (from, lines, looked) = (self.end(), &mut self.lines, self.looked);
+        let (from, lines) = (self.end(), &mut self.lines);
         read(&self.committed, &self.out, from, |message| {
             assert!(message.key().is_none() && message.headers().is_none(), "a line has a payload and nothing else");
             lines.push(Seen {
                 offset: message.offset(),
                 stamp: message.timestamp().to_millis().expect("a stamp"),
                 text: String::from_utf8(message.payload().expect("a line").to_vec()).expect("text"),
-                between: (looked, Instant::now()),
             });
         });
         let (from, next, batches) = (self.next, &mut self.next, &mut self.batches);
@@ -125,11 +116,5 @@ impl Reader {
             batches.entry(marker.timestamp().to_millis().expect("a stamp")).or_default().push(by);
             *next = marker.offset() + 1;
         });
-        self.looked = now;
-    }
-
-    /// Whether an instance has committed anything.
-    pub fn knows(&self, id: &str) -> bool {
-        self.batches.values().flatten().any(|by| by == id)
     }
 }

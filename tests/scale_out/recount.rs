@@ -1,30 +1,20 @@
 //! The union of all that instances release, recounted from the lines that readers see. Nothing here is code of the product, and whose a line is
 //! comes from whoever wrote the stream.
 //!
-//! Lines of one batch have one stamp, and in a batch they are sorted. Whatever a batch has counted was committed before it was begun, and so
-//! stands before its last line in the one partition of the topic.
+//! Lines of one batch have one stamp, and in a batch they are sorted.
 
 use crate::people::{Stream, Visit};
 use crate::seen::{Batches, Seen};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 /// What was promised of the union.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
-    /// People of a class, and of a sensitive value.
+    /// People of a class, and of a sensitive value, in each batch.
     pub k: usize,
-    /// Those in the batch itself.
-    pub crowd: usize,
     /// Lines of a person in a batch.
     pub lines: usize,
-    /// How long a line supports others.
-    pub window: Duration,
 }
-
-/// Between the moment at which a batch was judged and that at which readers can see it: the open transaction of another instance that is gone may
-/// hide it for a minute. And a wall clock that is set back by as much as a minute, where another machine goes on, lets support last so much longer.
-const LATE: Duration = Duration::from_secs(75 + 60);
 
 /// What was found, so that nobody takes silence for success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,14 +23,8 @@ pub struct Found {
     pub batches: usize,
     /// Classes of batches.
     pub classes: usize,
-    /// Those without k people in their own batch.
-    pub relying_on_earlier: usize,
-    /// Those without k people in all that their own instance has released.
-    pub relying_on_others: usize,
     /// Sensitive cells that were shown.
     pub values: usize,
-    /// Lines that were too old to count for a class which would have had k people with them.
-    pub outlived: usize,
     /// Batches that cannot be told from another one of the same stamp.
     pub unclear: usize,
 }
@@ -53,37 +37,6 @@ struct Line {
     value: Option<String>,
     person: u64,
     by: Option<usize>,
-    between: (Instant, Instant),
-}
-
-/// Who was shown somewhere, and when readers had it at the latest.
-type People = BTreeMap<u64, Instant>;
-
-/// What stands in the topic.
-#[derive(Default)]
-struct Standing {
-    classes: BTreeMap<String, People>,
-    of_instance: BTreeMap<(usize, String), People>,
-    values: BTreeMap<String, People>,
-    pairs: BTreeMap<String, BTreeMap<(String, u64), Instant>>,
-}
-
-impl Standing {
-    fn add(&mut self, line: &Line) {
-        let at = line.between.1;
-        self.classes.entry(line.city.clone()).or_default().insert(line.person, at);
-        if let Some(by) = line.by {
-            self.of_instance.entry((by, line.city.clone())).or_default().insert(line.person, at);
-        }
-        if let Some(value) = &line.value {
-            self.values.entry(value.clone()).or_default().insert(line.person, at);
-            self.pairs.entry(line.city.clone()).or_default().insert((value.clone(), line.person), at);
-        }
-    }
-}
-
-fn since(people: Option<&People>, oldest: Option<Instant>) -> usize {
-    people.map_or(0, |people| people.values().filter(|at| oldest.is_none_or(|oldest| **at >= oldest)).count())
 }
 
 /// Two values can be given to two people.
@@ -97,7 +50,6 @@ pub struct Recount {
     promise: Promise,
     /// Lines that have been looked at.
     next: usize,
-    standing: Standing,
     /// By batch: its lines so far.
     open: BTreeMap<Batch, Vec<Line>>,
     numbers: BTreeSet<usize>,
@@ -130,7 +82,6 @@ impl Recount {
             stream,
             promise,
             next: 0,
-            standing: Standing::default(),
             open: BTreeMap::new(),
             numbers: BTreeSet::new(),
             instances: Vec::new(),
@@ -150,7 +101,6 @@ impl Recount {
             let (at, batch) = (self.next, of[self.next]);
             let by = batches.get(&line.stamp).ok_or_else(|| format!("{line:?} is of no batch that was committed"))?;
             let line = self.read(line, by)?;
-            self.standing.add(&line);
             self.open.entry(batch).or_default().push(line);
             self.next += 1;
             if ends[&batch] == at {
@@ -182,7 +132,7 @@ impl Recount {
         self.found.lines += 1;
         let by = self.instance(by);
         self.found.values += usize::from(value.is_some());
-        Ok(Line { offset: seen.offset, city, value, person, by, between: seen.between })
+        Ok(Line { offset: seen.offset, city, value, person, by })
     }
 
     /// The number of the only instance that has committed with a stamp.
@@ -198,12 +148,11 @@ impl Recount {
     /// A batch at its end. Where `several` were committed with its stamp, it may be more than one: of different instances, or those between which
     /// something else stands, and whose order does not tell them apart.
     fn judge(&mut self, lines: &[Line], several: usize) -> Result<(), String> {
-        let Promise { k, crowd, lines: most, window } = self.promise;
+        let Promise { k, lines: most } = self.promise;
         let gaps = lines.windows(2).filter(|pair| pair[0].offset + 1 < pair[1].offset).count();
         let most = if lines[0].by.is_none() { most * several } else { most * several.min(gaps + 1) };
         self.found.batches += 1;
         self.found.unclear += usize::from(lines[0].by.is_none());
-        let oldest = lines[0].between.0.checked_sub(window + LATE);
         let mut of_person: BTreeMap<u64, usize> = BTreeMap::new();
         lines.iter().for_each(|line| *of_person.entry(line.person).or_default() += 1);
         if let Some((person, many)) = of_person.iter().find(|(_, many)| **many > most) {
@@ -219,30 +168,21 @@ impl Recount {
         }
         for (class, lines) in classes {
             let own = lines.iter().map(|line| line.person).collect::<BTreeSet<u64>>().len();
-            let standing = self.standing.classes.get(class);
-            let all = since(standing, oldest);
-            if own < crowd || all < k {
-                return Err(format!("class {class} has {own} people in the batch, and {all} of all"));
+            if own < k {
+                return Err(format!("class {class} has {own} people in the batch"));
             }
-            let of_instance = lines[0].by.and_then(|by| self.standing.of_instance.get(&(by, class.to_owned())));
             self.found.classes += 1;
-            self.found.relying_on_earlier += usize::from(own < k);
-            self.found.relying_on_others += usize::from(lines[0].by.is_some() && since(of_instance, oldest) < k);
-            self.found.outlived += since(standing, None) - all;
             let shown = lines.iter().filter_map(|line| Some((line.value.as_deref()?, line.person)));
             if shown.clone().next().is_none() {
                 continue;
             }
-            let pairs = self.standing.pairs.get(class).into_iter().flatten();
-            let pairs = pairs.filter(|(_, at)| oldest.is_none_or(|oldest| **at >= oldest));
-            if !is_diverse(&shown) || !is_diverse(&pairs.map(|((value, person), _)| (value.as_str(), *person))) {
+            if !is_diverse(&shown) {
                 return Err(format!("class {class} is not diverse"));
             }
         }
         for (value, people) in values {
-            let all = since(self.standing.values.get(value), oldest);
-            if people.len() < crowd || all < k {
-                return Err(format!("{value} has {} people in the batch, and {all} of all", people.len()));
+            if people.len() < k {
+                return Err(format!("{value} has {} people in the batch", people.len()));
             }
         }
         Ok(())

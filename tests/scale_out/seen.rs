@@ -1,7 +1,6 @@
 //! A line of a release as readers of committed records have seen it, and what markers say of its batch.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 /// A line as it was seen.
 #[derive(Clone, Debug)]
@@ -10,8 +9,6 @@ pub struct Seen {
     /// The time of its batch, milliseconds.
     pub stamp: i64,
     pub text: String,
-    /// When it was not there yet, and when it was.
-    pub between: (Instant, Instant),
 }
 
 /// Who has committed how many batches, by stamp.

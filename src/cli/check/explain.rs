@@ -195,11 +195,7 @@ fn guarantees(checked: &Checked) -> Vec<String> {
     let whose = if privacy.support_window.is_zero() {
         "those of its own batch".to_owned()
     } else {
-        let by = match checked.config.sink.shared_ledger() {
-            Some(_) => ", released by this instance and, as far as it has heard, by the others of its group",
-            None => "",
-        };
-        format!("those of its own batch and of the {} before{by}", format_duration(privacy.support_window))
+        format!("those of its own batch and of the {} before", format_duration(privacy.support_window))
     };
     let shared = if checked.config.treatment.may_be_untruthful() { "are shown for" } else { "are those of" };
     let mut said = vec![format!(

@@ -2,7 +2,6 @@
 
 use super::named::{Named, failed, secret};
 use crate::cli::outcome::Failure;
-use crate::cli::text;
 use crate::daemon::engine::assemble::ledger;
 use crate::daemon::state::store::Store;
 use crate::daemon::state::store::survey::Survey;
@@ -42,7 +41,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&survey).map_err(|e| Failure::Running(e.into()))?;
         println!("{text}");
     } else {
-        print!("{}", described(&survey, &checked.config.topics_read()));
+        print!("{}", described(&survey, &checked.config.source.topics));
     }
     Ok(())
 }
@@ -89,14 +88,8 @@ fn described(survey: &Survey, topics: &[String]) -> String {
     line(
         "records",
         format!(
-            "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}{}",
-            totals.consumed,
-            totals.released,
-            totals.suppressed,
-            survey.held,
-            totals.dead_lettered,
-            totals.dropped,
-            text::forwarded(survey.forwarded)
+            "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
+            totals.consumed, totals.released, totals.suppressed, survey.held, totals.dead_lettered, totals.dropped
         ),
     );
     line("waiting", format!("{} lines", HumanCount(survey.waiting_lines)));

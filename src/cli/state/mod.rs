@@ -1,9 +1,7 @@
 //! `throng state`.
 
-mod archived;
 mod inspect;
 mod named;
-mod rekey;
 mod verify;
 
 use super::outcome::Failure;
@@ -17,12 +15,6 @@ pub enum StateArgs {
     Inspect(inspect::InspectArgs),
     /// Open and read every value of a state, and ask whether they fit together and belong to this configuration
     Verify(verify::VerifyArgs),
-    /// Write a state to one file, as sealed as it is and without its secret, for a backup or another machine
-    Export(archived::ExportArgs),
-    /// Make a state directory of such a file
-    Import(archived::ImportArgs),
-    /// Exchange the secret of a state for another: what is on the disk opens with the new one alone
-    Rekey(rekey::RekeyArgs),
 }
 
 /// Runs `throng state`.
@@ -34,8 +26,5 @@ pub fn run(args: &StateArgs) -> Result<(), Failure> {
     match args {
         StateArgs::Inspect(args) => inspect::run(args),
         StateArgs::Verify(args) => verify::run(args),
-        StateArgs::Export(args) => archived::export(args),
-        StateArgs::Import(args) => archived::import(args),
-        StateArgs::Rekey(args) => rekey::run(args),
     }
 }

@@ -18,7 +18,7 @@ use crate::start::memory::COPIES;
 use crate::telemetry::{
     AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The crowds of some lines, as the report has them.
 #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
@@ -31,14 +31,6 @@ fn picture(crowd: Crowd) -> CrowdPicture {
     }
 }
 
-/// What becomes of the rows of a batch of which nothing leaves.
-pub(super) struct After<'a> {
-    /// What goes on waiting, by row.
-    pub remaining: &'a BTreeMap<u32, Remaining>,
-    /// Rows that are handed to other instances.
-    pub handed_on: &'a BTreeSet<u32>,
-}
-
 /// Records after which an attribute that never came is worth a line in the log.
 const ENOUGH_TO_TELL: u64 = 1000;
 
@@ -49,21 +41,19 @@ impl Engine {
         gathered: &Gathered<'_>,
         proposal: &Proposal,
         turnout: &Turnout,
-        &After { remaining, handed_on }: &After<'_>,
+        remaining: &BTreeMap<u32, Remaining>,
         verified: &Verified,
         settling: Settling,
     ) -> BatchReport {
         let Gathered { input, fresh, batch, waits, waited, rejected, .. } = gathered;
-        let (own, foreign) = (&waits[..gathered.taken.len()], gathered.taken_up());
         let unreleased = |waits: &[Remaining]| waits.iter().filter(|wait| !wait.released).count();
-        let held = self.held.unreleased() - unreleased(own) + remaining.values().filter(|wait| !wait.released).count();
+        let held =
+            self.held.unreleased() - unreleased(waits) + remaining.values().filter(|wait| !wait.released).count();
         let mut report = BatchReport {
             records: batch.rows() as u64,
             bytes_in: input.bytes,
             consumed: input.records(),
             dropped: input.tombstones,
-            forwarded: handed_on.len() as u64,
-            taken_up: foreign.len() as u64,
             held: held as u64,
             thinned_fragments: turnout.thinned,
             delayed_lines: turnout.waited.0,
@@ -75,7 +65,6 @@ impl Engine {
             unknown_cells: input.raw.unknown_cells,
             ..BatchReport::default()
         };
-        report.suppressed.add(SuppressionReason::ResidueLate, gathered.late);
         for letter in rejected {
             report.dead_lettered.add(letter.reason, 1);
         }
@@ -83,9 +72,6 @@ impl Engine {
         for row in 0..batch.rows() {
             let was_released = waits.get(row).is_some_and(|wait| wait.released);
             let number = u32::try_from(row).unwrap_or(u32::MAX);
-            if handed_on.contains(&number) {
-                continue;
-            }
             let remains = remaining.get(&number);
             if let Some(wait) = remains {
                 // Of some a fragment leaves now, and others wait.
@@ -103,10 +89,10 @@ impl Engine {
                 Some(Unreleased::Guard) => SuppressionReason::Guard,
                 Some(why) => match (settling, why) {
                     (Settling::Shutdown, _) => SuppressionReason::Shutdown,
-                    (Settling::Revoked | Settling::Moved, _) => SuppressionReason::Revoked,
+                    (Settling::Revoked, _) => SuppressionReason::Revoked,
                     (Settling::EndOfStream, Unreleased::Quiet) => SuppressionReason::EndOfStream,
                     (Settling::Quiet, _) | (_, Unreleased::Quiet) => SuppressionReason::Quiet,
-                    _ if waited[row] > 0 && !gathered.is_pooled(row) => SuppressionReason::HeldOut,
+                    _ if waited[row] > 0 => SuppressionReason::HeldOut,
                     _ => SuppressionReason::NoSupport,
                 },
             };

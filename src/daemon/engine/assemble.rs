@@ -1,7 +1,7 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
 use super::audit::Auditor;
-use super::clock::{Anchor, Clocks, StateClock};
+use super::clock::{Clocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;
 use super::fields::Engine;
@@ -14,10 +14,8 @@ use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind, SourceKi
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
-use crate::daemon::state::seal::{Keys, Sealer};
+use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Recovered, Store};
-use crate::io::residue::Door;
-use crate::io::shared_ledger::Terms;
 use crate::ledger::classes::Ledger;
 use crate::ledger::said::Said;
 use crate::ledger::supporters::{SupportLimits, Supporters};
@@ -42,6 +40,8 @@ pub struct Options {
     pub lineage: Option<PathBuf>,
     /// `--accept-rewind`: records may be read, and leave, a second time where the state would refuse that.
     pub accept_rewind: bool,
+    /// `--accept-new-state`: the state may be new although the group has released before.
+    pub accept_new_state: bool,
     /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
     pub stand_in_broker: bool,
     /// The clocks of the machine.
@@ -56,14 +56,7 @@ pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: 
     if progress.sequence > 0 {
         anchors.push(progress.anchor);
     }
-    // What others had released is of an age that has been counted, too.
-    anchors.extend(Some(engine.heard().anchor).filter(|anchor| *anchor != Anchor::default()));
-    let clock = StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.support_window);
-    if anchors.is_empty() && config.sink.shared_ledger().is_some() {
-        // Ages count from 0: what others have released inside the window has one.
-        return clock.older_by(config.privacy.support_window + 2 * config.sink.ledger_skew);
-    }
-    clock
+    StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.support_window)
 }
 
 /// An engine with the state it continues from.
@@ -74,18 +67,6 @@ pub struct Assembled {
     pub intent: Option<Intent>,
     /// Identity of the state.
     pub id: String,
-    /// What a ledger is shared by, and records are handed on by.
-    pub accord: Accord,
-}
-
-/// What instances of one group have in common.
-pub struct Accord {
-    /// Seals for whoever has the group's secret.
-    pub sealer: Sealer,
-    /// What a release means.
-    pub terms: Terms,
-    /// Seals and opens records that instances hand each other.
-    pub door: Door,
 }
 
 /// Why there is no engine.
@@ -141,12 +122,6 @@ fn sink_of(config: &Config) -> Option<String> {
         Rows::Fragments => place,
         Rows::Joined => format!("{place}, joined"),
     })
-}
-
-/// How records are read: two that read them in other ways may spell one person in two ways.
-fn spelling_of(config: &Config) -> String {
-    let source = &config.source;
-    format!("{:?} {:?} {:?}", source.format(), source.key_format, source.message)
 }
 
 /// The groups as a configuration spells them, in the order of their names.
@@ -225,11 +200,10 @@ pub fn assemble(
     let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = if config.has_state() {
-        Store::open_as(&config.state.path, secret, config.state.follows(), &mut ledger)?
+        Store::open(&config.state.path, secret, &mut ledger)?
     } else {
         Store::open_temporary(secret, &mut ledger)?
     };
-    store.expect_instance(config.state.follows())?;
     if config.is_job() && config.has_state() {
         store.expect_last_job(recovered.progress.sequence)?;
         store.work_on_copy()?;
@@ -297,18 +271,9 @@ pub fn assemble(
         PastUnknown { attributes: attributes as u64 }.emit(telemetry);
     }
     let auditor = Auditor::new(config, &digest, &id);
-    let outputs = format!("{}\n{}", sink_of(config).unwrap_or_default(), groups_of(&checked.shapes, schema));
-    let meaning = format!("{}\n{}", schema.fingerprint(), spelling_of(config));
-    let digests = keys.name_of_digests();
-    let terms = Terms::new(&digests, &meaning, &outputs, digest.bytes());
-    let width = schema.attributes.len();
-    // Who takes a record up says of its cells what was done to them, and does nothing more to them.
-    let altered = format!("{meaning}\n{:?}", config.treatment);
-    let door = Door::new(Sealer::new(&keys.residue), &config.source.group, &digests, &altered, width);
-    let accord = Accord { sealer: Sealer::new(&keys.shared), terms, door };
     let opened = Opened { ledger, store, keys, untruthful, auditor };
     let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;
-    Ok(Assembled { engine, intent: pending, id, accord })
+    Ok(Assembled { engine, intent: pending, id })
 }
 
 /// A state that no daemon runs on.

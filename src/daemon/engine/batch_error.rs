@@ -3,7 +3,6 @@
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::io::profiles::ProfilesError;
-use crate::io::shared_ledger::SharedLedgerError;
 use crate::release::verify::Refusal;
 
 /// Why a batch did not leave.
@@ -29,9 +28,6 @@ pub enum BatchError {
     /// The profiles that the batch would be joined to cannot be read.
     #[error(transparent)]
     Profiles(#[from] ProfilesError),
-    /// What other instances have released cannot be read, or is not of our group.
-    #[error(transparent)]
-    Sharing(#[from] SharedLedgerError),
     /// The source gives records again that this state has settled; `--accept-rewind` takes them nevertheless.
     #[error(
         "partition {partition} of topic number {topic} starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)"

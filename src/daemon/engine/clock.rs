@@ -136,13 +136,6 @@ impl StateClock {
         }
     }
 
-    /// The same, of a state that is older by `time`: for one that has no batch yet.
-    #[must_use]
-    pub fn older_by(self, time: std::time::Duration) -> Self {
-        let more = i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
-        Self { age_ms: self.age_ms.saturating_add(more), ..self }
-    }
-
     /// The same, standing still: what a job releases does not depend on how fast it is.
     #[must_use]
     pub fn at_rest(self) -> Self {

@@ -5,17 +5,8 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, Progress};
 use crate::io::input::Origin;
 use crate::start::findings::Finding;
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-fn number_of(id: &str) -> uuid::Uuid {
-    uuid::Uuid::try_parse(id).unwrap_or_else(|_| {
-        let mut number = [0; 16];
-        number.copy_from_slice(&Sha256::digest(id.as_bytes())[..16]);
-        uuid::Uuid::from_bytes(number)
-    })
-}
 
 impl Engine {
     /// Where the stream stands after the last batch that left.
@@ -40,12 +31,6 @@ impl Engine {
     #[must_use]
     pub fn state_id(&self) -> String {
         self.durable.store.id().to_owned()
-    }
-
-    /// The same as a number, by which other instances know this one: of a state that has the name of an instance, what its name gives.
-    #[must_use]
-    pub fn state_number(&self) -> uuid::Uuid {
-        number_of(self.durable.store.id())
     }
 
     /// From here on a state that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
@@ -93,44 +78,11 @@ impl Engine {
         self.durable.store.give_up(aborted.after.sequence)
     }
 
-    /// The topic through which this state has been handed records; none where it was never said.
-    ///
-    /// # Errors
-    /// When the state fails.
-    pub fn residue_topic(&self) -> Result<Option<String>, StateError> {
-        self.durable.store.residue()
-    }
-
-    /// Records are handed on through `topic` from here on. Where it is `anew` under that number, nothing of it has been read.
-    ///
-    /// # Errors
-    /// When the state fails.
-    pub fn begin_residue(&mut self, topic: &str, anew: Option<u16>) -> Result<(), StateError> {
-        self.flush()?;
-        self.durable.progress.positions.retain(|(number, _), _| Some(*number) != anew);
-        self.durable.store.bind_residue(topic, &self.durable.progress)
-    }
-
     /// Writes what only the memory knows. Call it when there is nothing else to do, and at the end.
     ///
     /// # Errors
     /// When the state fails.
     pub fn flush(&mut self) -> Result<(), StateError> {
         self.durable.store.flush(&self.ledger)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two that had one number would take each other's words for their own.
-    #[test]
-    fn instances_with_names_have_numbers_of_their_own() {
-        let drawn = "67e55044-10b1-426f-9247-bb680e5fe0c8";
-        assert_eq!(number_of(drawn).to_string(), drawn);
-        assert_ne!(number_of("throng-0"), number_of("throng-1"));
-        assert_ne!(number_of("throng-0"), uuid::Uuid::nil());
-        assert_eq!(number_of("throng-0"), number_of("throng-0"));
     }
 }

@@ -2,11 +2,9 @@
 
 use super::audit::Auditor;
 use super::draws::Draws;
-use super::handing::Handing;
 use super::held::Held;
 use super::joins::Joins;
 use super::model::{Model, ModelSize};
-use super::others::Sharing;
 use super::parts::Blank;
 use super::prime::Primed;
 use super::recheck::Recheck;
@@ -108,10 +106,6 @@ pub struct Engine {
     pub(super) ledger: Ledger,
     pub(super) held: Held,
     pub(super) joins: Joins,
-    /// What other instances have released.
-    pub(super) sharing: Sharing,
-    /// The way to other instances for records that find no crowd here.
-    pub(super) handing: Handing,
     pub(super) telemetry: Telemetry,
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(super) draws: Draws,

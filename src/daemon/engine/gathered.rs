@@ -7,7 +7,6 @@ use crate::io::input::InputBatch;
 use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::telemetry::StageSeconds;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// What became of planning before a batch.
@@ -30,14 +29,11 @@ pub(super) struct Gathered<'a> {
     pub input: &'a InputBatch,
     /// The records that have just been read.
     pub fresh: Arc<Batch>,
-    /// The held records that come along, those that others have handed on, then the fresh ones; how long each has waited, and its number in the stream.
+    /// The held records that come along, then the fresh ones; how long each has waited, and its number in the stream.
     pub batch: Batch,
     pub waited: Vec<u8>,
     pub ordinals: Vec<u64>,
-    /// Records that others have handed on too long ago.
-    pub late: u64,
-    /// Where the held records that come along lie among all, and what they waited for; behind these, the groups in which those may leave that
-    /// others have handed on.
+    /// Where the held records that come along lie among all, and what they waited for.
     pub taken: Vec<usize>,
     pub waits: Vec<Remaining>,
     /// Records that could not be read or encoded, in the order of the source.
@@ -57,18 +53,6 @@ pub(super) struct Gathered<'a> {
     pub clock_ms: i64,
     pub age_ms: i64,
     pub seconds: StageSeconds,
-}
-
-impl Gathered<'_> {
-    /// The rows that others have handed on.
-    pub fn taken_up(&self) -> Range<usize> {
-        self.taken.len()..self.waits.len()
-    }
-
-    /// Whether a row found no crowd where it came from: it leaves with this batch or not at all, and is not handed on again.
-    pub fn is_pooled(&self, row: usize) -> bool {
-        self.waits.get(row).is_some_and(Remaining::is_pooled)
-    }
 }
 
 /// The rows of a batch, and what those of them that were held have waited for.

@@ -9,9 +9,6 @@ use crate::records::table::Batch;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
-/// Batches that a row was held for which is held no more: as many as any may be.
-const NO_LONGER: u8 = u8::MAX;
-
 /// What goes on waiting of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remaining {
@@ -144,19 +141,6 @@ impl Held {
             let mut kept = keep.iter();
             self.waits.retain(|_| kept.next().is_some_and(|keep| *keep));
         }
-        self.sort();
-    }
-
-    /// Puts the rows in the order of their numbers, in which a start reads them: what is repeated after it has the same bytes.
-    fn sort(&mut self) {
-        if self.ordinals.is_sorted() {
-            return;
-        }
-        let mut order: Vec<usize> = (0..self.rows()).collect();
-        order.sort_by_key(|&at| self.ordinals[at]);
-        self.batch = self.copy(&order);
-        self.ordinals.sort_unstable();
-        self.waits = order.iter().map(|&at| self.waits[at].clone()).collect();
     }
 
     fn keys(&self, at: usize) -> Vec<u128> {
@@ -185,18 +169,6 @@ impl Held {
 }
 
 impl Remaining {
-    /// What a row waits for that found no crowd where it came from, in the groups of `parts`.
-    #[must_use]
-    pub fn pooled(parts: Vec<Part>) -> Self {
-        Self { waited: NO_LONGER, released: false, parts: Some(parts) }
-    }
-
-    /// Whether the row found no crowd where it came from: it leaves with the batch that takes it up, or not at all.
-    #[must_use]
-    pub fn is_pooled(&self) -> bool {
-        self.waited == NO_LONGER
-    }
-
     /// Whether it joins a batch at `age_ms`.
     #[must_use]
     pub fn is_due(&self, age_ms: i64) -> bool {
@@ -205,14 +177,6 @@ impl Remaining {
             Some(parts) => parts.is_empty() || parts.iter().any(|part| part.due_ms <= age_ms),
         }
     }
-}
-
-/// The number by which the state knows a row that others have handed on while it waits, `row` of those of the batch `sequence`. It is behind
-/// all numbers of the stream, in which rows that came another way are not counted.
-#[must_use]
-pub fn ordinal_of_handed(sequence: u64, row: usize) -> u64 {
-    const ROWS: u32 = 30;
-    1 << 63 | sequence << ROWS | row as u64
 }
 
 /// A row as it is written to the state.
@@ -256,33 +220,5 @@ pub fn kept_waiting(
         released: wait.released,
         parts: wait.parts.clone(),
         cells: batch.columns.iter().zip(books).zip(needed).enumerate().map(cell).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A start reads what waits by its numbers; a repetition must find it in that order before it, too.
-    #[test]
-    fn what_waits_lies_in_the_order_in_which_a_start_reads_it() {
-        let coordinate = |offset| Coordinate { topic: 0, partition: 0, offset, element: 0 };
-        let wait = || Remaining { waited: 1, released: false, parts: None };
-        let mut held = Held::new(1, Vec::new());
-        let mut add = |ordinals: &[u64]| {
-            let mut batch = Batch::new(1);
-            for &ordinal in ordinals {
-                batch.columns[0].push(NULL);
-                batch.subjects.push(ordinal);
-                batch.coordinates.push(coordinate(0));
-            }
-            let remaining = (0..).take(ordinals.len()).map(|row| (row, wait())).collect();
-            held.advance(&[], &batch, ordinals, remaining, |_| vec![true]);
-        };
-        let of_others = [ordinal_of_handed(1, 0), ordinal_of_handed(1, 1), ordinal_of_handed(2, 0)];
-        add(&[of_others[0], of_others[1], 0, 1]);
-        add(&[of_others[2], 2]);
-        assert_eq!(held.ordinals, [0, 1, 2, of_others[0], of_others[1], of_others[2]]);
-        assert_eq!(held.batch.subjects, held.ordinals, "each with its own row");
     }
 }

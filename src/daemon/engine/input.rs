@@ -6,7 +6,7 @@ use super::fields::Engine;
 use super::gathered::{Gathered, Planned};
 use super::turnout::Turnout;
 use crate::daemon::engine::clock::Moment;
-use crate::daemon::engine::held::{Remaining, kept, ordinal_of_handed};
+use crate::daemon::engine::held::{Remaining, kept};
 use crate::daemon::state::records::{KeptRow, OffsetRange, Progress};
 use crate::io::input::InputBatch;
 use crate::records::raw::Coordinate;
@@ -52,20 +52,15 @@ impl Engine {
         }
         rejected.splice(0..0, input.rejected.iter().cloned());
         let taken = self.held.joining(of, age_ms, all);
-        let mut waits: Vec<Remaining> = taken.iter().map(|&at| self.held.waits[at].clone()).collect();
-        let handed = self.take_up(input, clock_ms, age_ms);
-        waits.extend(handed.waits);
+        let waits: Vec<Remaining> = taken.iter().map(|&at| self.held.waits[at].clone()).collect();
         let mut waited: Vec<u8> = waits.iter().map(|wait| wait.waited).collect();
         let mut batch = self.held.copy(&taken);
         self.joins.join(&mut batch, &mut self.coding.books, true);
-        batch.append(&handed.batch);
         batch.append(&fresh);
         waited.resize(batch.rows(), 0);
         let first = self.durable.progress.rows;
         let held = taken.iter().map(|&at| self.held.ordinals[at]);
-        let sequence = self.durable.progress.sequence + 1;
-        let handed_on = (0..handed.batch.rows()).map(|row| ordinal_of_handed(sequence, row));
-        let ordinals = held.chain(handed_on).chain(first..first + fresh.rows() as u64).collect();
+        let ordinals = held.chain(first..first + fresh.rows() as u64).collect();
         let (read, decode) = (input.read_seconds, input.decode_seconds);
         Gathered {
             input,
@@ -73,7 +68,6 @@ impl Engine {
             batch,
             waited,
             ordinals,
-            late: handed.late,
             taken,
             waits,
             rejected,

@@ -32,8 +32,7 @@ impl Engine {
     }
 
     /// Settles the held records of some partitions, and only those. What waits for a delay is settled where the
-    /// records' time here is over (end, shutdown, revocation), and waits on where the stream is only quiet. What is
-    /// [moved](Settling::Moved) is not tried again here; without other instances to hand it to nothing is.
+    /// records' time here is over (end, shutdown, revocation), and waits on where the stream is only quiet.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -47,9 +46,7 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let now = now.into();
         let age_ms = retry.map_or(now.age_ms, |r| r.after.age_ms).max(self.durable.progress.age_ms);
-        let moving = (settling == Settling::Moved).then(|| self.movable(&of));
-        let of = |place| moving.as_ref().map_or_else(|| of(place), |moving| moving.contains(&place));
-        if self.held.joining(of, age_ms, is_all(settling, retry)).is_empty() {
+        if self.held.joining(&of, age_ms, is_all(settling, retry)).is_empty() {
             return Ok(());
         }
         let input = InputBatch::new(self.schema.attributes.len(), 0);

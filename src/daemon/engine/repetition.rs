@@ -153,8 +153,7 @@ impl Engine {
                 let known = waits.get(row).and_then(|wait| wait.parts.as_ref());
                 let known = known.and_then(|parts| parts.iter().find(|part| part.group == name));
                 let since_ms = known.map_or(age_ms, |part| part.since_ms);
-                let pooled = waits.get(row).is_some_and(Remaining::is_pooled);
-                if pooled || held.contains(&at) || age_ms - since_ms >= settings.window_ms {
+                if held.contains(&at) || age_ms - since_ms >= settings.window_ms {
                     continue;
                 }
                 if known.is_some() {

@@ -1,11 +1,9 @@
 //! An engine that goes on where its state ended.
 
 use super::fields::{Coding, Durable, Engine, InForce, Learning, Planning};
-use super::handing::Handing;
 use super::held::Held;
 use super::joins::Joins;
 use super::model::ModelSize;
-use super::others::Sharing;
 use super::parts::{Parts, Past, new_model};
 use crate::anonymity::plan::{Group, Pace, Plan};
 use crate::anonymity::planner::GroupShape;
@@ -144,8 +142,6 @@ impl Engine {
             coding: Coding { books, subjects, numbering: 0, compacted_bytes: 0 },
             quasi,
             joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
-            sharing: Sharing::default(),
-            handing: Handing::default(),
             held: Held::new(schema.attributes.len(), schema.joined()),
             schema,
             settings,

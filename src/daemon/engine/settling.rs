@@ -13,14 +13,12 @@ pub enum Settling {
     Shutdown,
     /// Partitions are taken away: only what came from them settles.
     Revoked,
-    /// Partitions are taken away, and what waits of theirs is handed to another instance, where it goes on waiting.
-    Moved,
     /// Nothing, or too few subjects, came for `batch.max_age`. What waits for a delay waits on.
     Quiet,
 }
 
 /// Whether a batch settles as well what waits for a delay; the repetition of one does what it did.
 pub(super) fn is_all(settling: Settling, retry: Option<&Intent>) -> bool {
-    let over = matches!(settling, Settling::EndOfStream | Settling::Shutdown | Settling::Revoked | Settling::Moved);
+    let over = matches!(settling, Settling::EndOfStream | Settling::Shutdown | Settling::Revoked);
     retry.map_or(over, |intent| intent.all)
 }

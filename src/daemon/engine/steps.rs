@@ -3,19 +3,16 @@
 //! Each step takes what the one before it gives, by value: what has not been verified cannot be intended, what has not been
 //! intended cannot be delivered, and what has not been delivered is not remembered.
 
-use super::account::After;
 use super::ahead::{Encoder, SetOnDrop, Turn, Upcoming};
 use super::audit::AuditedBatch;
 use super::batch_error::BatchError;
 use super::clock::Moment;
 use super::fields::{Durable, Engine, InForce};
-use super::following::going_along;
 use super::gathered::{Before, Gathered, Planned};
-use super::handing::HandedOn;
 use super::held::{Remaining, kept_waiting};
 use super::input::ranges_of;
 use super::settling::{Settling, is_all};
-use super::turnout::{self, Turnout};
+use super::turnout;
 use super::unjudged::judged;
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup};
@@ -31,7 +28,6 @@ use crate::ledger::witnesses::WitnessDelta;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
 use crate::release::given::{Given, Needs};
-use crate::release::kept_sum::StateChange;
 use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, verify};
@@ -75,8 +71,6 @@ struct Effects {
     verified: Verified,
     /// What goes on waiting, by row.
     remaining: BTreeMap<u32, Remaining>,
-    /// What other instances may find a crowd for.
-    handed_on: HandedOn,
     witnessed: WitnessDelta,
     report: BatchReport,
 }
@@ -168,10 +162,7 @@ impl Engine {
         let start = Instant::now();
         let waiting = gathered.batch.rows() - gathered.fresh.rows();
         gathered.altered_cells = self.alter(&mut gathered.batch, waiting);
-        gathered.turnout = match order.settling {
-            Settling::Moved => Turnout::of_nobody(self.in_force.plan.groups.len(), gathered.batch.rows()),
-            _ => self.turn_out(&gathered.batch, &gathered.waits, age_ms, order.is_all()),
-        };
+        gathered.turnout = self.turn_out(&gathered.batch, &gathered.waits, age_ms, order.is_all());
         gathered.seconds.treat = start.elapsed().as_secs_f64();
         Ok(gathered)
     }
@@ -221,16 +212,14 @@ impl Engine {
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let before = Before { batch: &gathered.batch, waits: &gathered.waits, waited: &gathered.waited };
         let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
-        let handed_on = self.hand_on(&gathered, &proposal, &turnout, &remaining, order.settling);
-        let after = After { remaining: &remaining, handed_on: &handed_on.rows };
-        let mut report = self.account(&gathered, &proposal, &turnout, &after, &verified, order.settling);
+        let mut report = self.account(&gathered, &proposal, &turnout, &remaining, &verified, order.settling);
         gathered.turnout = turnout;
         // The last moment: the pairs of the batch before have had all this time.
         let start = Instant::now();
         self.settle_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let effects = Effects { verified, remaining, handed_on, witnessed, report };
+        let effects = Effects { verified, remaining, witnessed, report };
         let intent = self.intent(&gathered, order, &effects);
         let audit = self.audit_line(&intent, &effects);
         Prepared { gathered, effects, intent, audit }
@@ -304,12 +293,7 @@ impl Engine {
             let _over = SetOnDrop(&over);
             let intended = prepared.intend(store, ledger)?;
             crash_point("intent-flushed");
-            let state = going_along(store, sink)?;
-            let delivered = intended.deliver(sink, nothing.as_ref(), untruthful, &state);
-            if delivered.is_ok() {
-                store.has_kept(&state, prepared.intent.attempt)?;
-            }
-            Ok::<_, BatchError>(delivered)
+            Ok::<_, BatchError>(intended.deliver(sink, nothing.as_ref(), untruthful))
         })?;
         match delivered {
             Ok(()) => {
@@ -469,9 +453,8 @@ impl Intended<'_, '_> {
         sink: &mut dyn Sink,
         nothing: Option<&Verified>,
         untruthful: Option<&str>,
-        state: &[StateChange],
     ) -> Result<(), DeliveryError> {
-        let Prepared { gathered, effects: Effects { verified, handed_on, .. }, intent, audit } = self.0;
+        let Prepared { gathered, effects: Effects { verified, .. }, intent, audit } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
             sequence: intent.after.sequence,
@@ -482,11 +465,7 @@ impl Intended<'_, '_> {
             subjects: &gathered.batch.subjects,
             coordinates: &gathered.batch.coordinates,
             untruthful,
-            residue: &handed_on.records,
-            residue_partition: handed_on.partition,
-            words: &gathered.input.words,
             audit: audit.as_ref(),
-            state,
         };
         sink.deliver(nothing.unwrap_or(verified), &envelope)
     }

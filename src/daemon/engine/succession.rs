@@ -45,9 +45,6 @@ impl Engine {
         // Batches that were encoded ahead are of dictionaries that go now.
         next.coding.numbering = self.coding.numbering + 1;
         next.joins = std::mem::take(&mut self.joins);
-        next.sharing = std::mem::take(&mut self.sharing);
-        next.handing = std::mem::take(&mut self.handing);
-        next.put_terms(digest.bytes());
         next.origin = Arc::clone(&self.origin);
         PolicyInForce { digest: &digest.short(), k: config.privacy.k }.emit(&self.telemetry);
         Ok(next)

@@ -44,13 +44,6 @@ pub(super) struct Turnout {
     pub age_ms: i64,
 }
 
-impl Turnout {
-    /// None of `rows` rows takes part in any of `groups` groups.
-    pub fn of_nobody(groups: usize, rows: usize) -> Self {
-        Self { mask: Mask::new(vec![Some(vec![false; rows]); groups], false, true), ..Self::default() }
-    }
-}
-
 /// A group as the turnout sees it.
 pub(super) struct Lane<'a> {
     pub name: u128,

@@ -24,10 +24,6 @@ pub enum StateError {
         "there is no throng state in {0} (name its directory with `state.path`; a relative one is below the working directory)"
     )]
     Missing(PathBuf),
-    #[error(
-        "an import of a state into {0} has not come to its end (run `throng state import` again: it clears what is there)"
-    )]
-    Unfinished(PathBuf),
     #[error("{0} is not empty and holds no throng state (set `state.path` to a directory of its own)")]
     Foreign(PathBuf),
     #[error(
@@ -58,6 +54,10 @@ pub enum StateError {
         "state directory {path} does not go with its topics: {what} (give it back the group and topics that it was made with, or restore the newest state of this id; where there is none, start with a new directory. --accept-rewind does not accept this: a topic cannot be taken back, and what waits in an older copy would leave a second time)"
     )]
     OtherMarker { path: PathBuf, what: String },
+    #[error(
+        "state directory {path} is new, but group {group:?} has released before: what was released of each subject is not known here, so limits per subject and window begin anew, and records that waited in an earlier state are lost with it (restore the directory, or accept it with --accept-new-state, as for a further instance of the group)"
+    )]
+    NoMemory { path: PathBuf, group: String },
     #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
     Marker { path: PathBuf, what: String },
     #[error(
@@ -78,14 +78,6 @@ pub enum StateError {
         "state directory {0}: whether its last batch has left is not settled, and only a start finds that out (start `throng run` with this configuration, and ask again while it runs or after it has ended in order)"
     )]
     Unsettled(PathBuf),
-    #[error(
-        "state directory {path} is the cache of a state in a topic (state.kind = \"topic\"), and what is done to it alone would come back from there: {remedy}"
-    )]
-    Follows { path: PathBuf, remedy: &'static str },
-    #[error(
-        "state directory {path} is not the cache of the state of instance {instance:?}: {what} (give it back its `state.kind` and `state.instance`, or name an empty directory)"
-    )]
-    OtherInstance { path: PathBuf, instance: String, what: String },
 }
 
 impl StateError {
@@ -101,22 +93,16 @@ impl StateError {
         matches!(
             self,
             Self::Missing(_)
-                | Self::Unfinished(_)
                 | Self::Foreign(_)
                 | Self::WrongSecret(_)
                 | Self::OtherStream(_)
                 | Self::OtherSink(_)
                 | Self::OtherGroups { .. }
-                | Self::Follows { .. }
-                | Self::OtherInstance { .. }
+                | Self::NoMemory { .. }
                 | Self::Version { .. }
         )
     }
 }
-
-/// A file that is there while an archive is read into a directory: what lies beside it is a part of a state, and no start takes it
-/// for one.
-const IMPORTING: &str = "importing";
 
 /// A file that is there while a directory is being made: what lies beside it may be half-written and holds nothing.
 const MAKING: &str = "making";
@@ -154,9 +140,6 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
         .collect::<Result<_, _>>()
         .map_err(io)?;
     let is_there = |name: &str| names.iter().any(|n| n == name);
-    if is_there(IMPORTING) {
-        return Err(StateError::Unfinished(path.to_owned()));
-    }
     let known = is_there("format");
     // A start that was killed while it made the directory has left its mark, or its check file, and nothing has been released.
     let unfinished = is_there(MAKING) || is_there("check");
@@ -173,12 +156,6 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
     Ok(!known)
 }
 
-/// The check values as the file `check` spells them, a line each.
-fn spelled(checks: &[[u8; 32]]) -> String {
-    let line = |check: &[u8; 32]| check.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    checks.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
 /// Tells a wrong secret before anything else is opened; a new directory is given the check value.
 ///
 /// # Errors
@@ -186,41 +163,15 @@ fn spelled(checks: &[[u8; 32]]) -> String {
 pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let file = path.join("check");
-    let text = spelled(&[*check]);
+    let text: String = check.iter().map(|byte| format!("{byte:02x}")).collect();
     match fs::read_to_string(&file) {
-        Ok(found) if found.lines().any(|line| line.trim() == text) => Ok(()),
+        Ok(found) if found.trim() == text => Ok(()),
         Ok(found) if new && found.trim().len() < text.len() => put(path, "check", text.as_bytes()),
         Ok(_) => Err(StateError::WrongSecret(path.to_owned())),
         Err(e) if e.kind() == ErrorKind::NotFound && new => put(path, "check", text.as_bytes()),
         Err(e) if e.kind() == ErrorKind::NotFound => {
             Err(StateError::Damaged { path: path.to_owned(), what: "its check value is missing".to_owned() })
         }
-        Err(e) => Err(io(e)),
-    }
-}
-
-/// Expects any of several secrets from now on; the database says which of them it is.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn expect_secrets(path: &Path, checks: &[[u8; 32]]) -> Result<(), StateError> {
-    put(path, "check", spelled(checks).as_bytes())
-}
-
-/// Ends an exchange of secrets, or what a process has left of one that was killed: the database has opened with `keys`, so no other secret
-/// is expected any more, and one that the directory keeps itself goes where it is not this one and another was `given`.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn settle_secret(path: &Path, keys: &Keys, given: bool) -> Result<(), StateError> {
-    let io = |source| StateError::Io { path: path.to_owned(), source };
-    if fs::read_to_string(path.join("check")).map_err(io)?.lines().count() > 1 {
-        expect_secrets(path, &[keys.check])?;
-    }
-    match fs::read(path.join("secret")) {
-        Ok(own) if given && Keys::derive(&own).check != keys.check => remove(path, "secret"),
-        Ok(_) => Ok(()),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         Err(e) => Err(io(e)),
     }
 }
@@ -320,82 +271,6 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
         return fs::remove_dir_all(&folder).map_err(io);
     }
     unfinished.iter().try_for_each(fs::remove_file).map_err(io)
-}
-
-/// Clears what an import, or the making of a cache, has left in `path` that did not come to its end; anything else stays.
-///
-/// # Errors
-/// [`StateError::Locked`] when another process has it; when it cannot be cleared.
-pub fn clear_vacant(path: &Path) -> Result<(), StateError> {
-    if !path.join(IMPORTING).exists() || path.join("format").exists() {
-        return Ok(());
-    }
-    begin_import(path)?;
-    remove(path, IMPORTING)
-}
-
-/// Whether nothing is at `path`, or an empty directory (but for its lock), or what an import has left that did not come to its end.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn is_vacant(path: &Path) -> Result<bool, StateError> {
-    let io = |source| StateError::Io { path: path.to_owned(), source };
-    let names = match fs::read_dir(path) {
-        Ok(names) => names.map(|entry| entry.map(|e| e.file_name())).collect::<Result<Vec<_>, _>>().map_err(io)?,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(true),
-        Err(e) => return Err(io(e)),
-    };
-    let has = |name: &str| names.iter().any(|found| found == name);
-    Ok(!has("format") && (has(IMPORTING) || names.iter().all(|name| name == LOCK)))
-}
-
-/// Makes the directory, with mode 0700, where it is not there yet.
-///
-/// # Errors
-/// When it cannot be made.
-pub fn make(path: &Path) -> Result<(), StateError> {
-    let io = |source| StateError::Io { path: path.to_owned(), source };
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io)
-}
-
-/// Marks the directory of an import, and clears what an earlier one has left in it. For whoever has locked it.
-///
-/// # Errors
-/// [`StateError::Locked`] when another process has the database open; when it cannot be written or cleared.
-pub fn begin_import(path: &Path) -> Result<(), StateError> {
-    put(path, IMPORTING, b"")?;
-    put(path, MAKING, b"")?;
-    clear_unfinished(path, true, FIRST)?;
-    ["secret", "check", "database"].iter().try_for_each(|name| remove(path, name))?;
-    remove(path, MAKING)
-}
-
-/// Makes the directory of an import a state. The mark of the import goes first: whoever finds the directory then has all of it but its
-/// format, and writes that.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn end_import(path: &Path) -> Result<(), StateError> {
-    remove(path, IMPORTING)?;
-    crash_point("state-import-unmarked");
-    write_format(path)
-}
-
-/// Keeps the secret in the directory itself.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn keep_secret(path: &Path, secret: &[u8]) -> Result<(), StateError> {
-    put(path, "secret", secret)
-}
-
-/// The secret that the directory keeps itself.
-///
-/// # Errors
-/// [`StateError::WrongSecret`] when it keeps none; when it cannot be read.
-pub fn own_secret(path: &Path) -> Result<Vec<u8>, StateError> {
-    local_secret(path, false)
 }
 
 /// The keys of the directory: of `secret`, or of the one that it keeps itself, which a `new` one draws.

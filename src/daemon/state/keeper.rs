@@ -9,7 +9,6 @@ use super::disk;
 use crate::faults;
 use crate::telemetry::{StateAnswers, StateStalled, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,13 +31,7 @@ pub(super) struct Database {
     pub tree: sled::Tree,
     /// The rows of the window, by batch: large values, kept away from the small ones that every batch rewrites.
     pub window: sled::Tree,
-    /// What is written is marked for a topic.
-    pub follows: Cell<bool>,
 }
-
-/// How the state follows its instance: the generation in a topic that it is a cache of. Where this is written down the database marks
-/// what it writes.
-pub(super) const FOLLOWED: &[u8] = b"followed";
 
 /// Said of a thread that ended by itself.
 const GONE: &str = "its thread has ended";
@@ -75,8 +68,7 @@ fn open(path: &Path, name: &str) -> Result<Database, StateError> {
     let opened = catch_unwind(AssertUnwindSafe(|| {
         let db = config.open()?;
         let (tree, window) = (db.open_tree("throng")?, db.open_tree("window")?);
-        let follows = Cell::new(tree.contains_key(FOLLOWED)?);
-        Ok(Database { db, tree, window, follows })
+        Ok(Database { db, tree, window })
     }));
     match opened {
         Ok(Ok(database)) => Ok(database),

@@ -5,20 +5,15 @@
 //! `docs/exactly-once.md` for the protocol and its crash points. All values are sealed with a key derived from the secret;
 //! keys of the trees are numbers and fixed words.
 
-pub mod archive;
 pub mod databases;
 pub mod directory;
 pub mod disk;
-pub mod generation;
 mod keeper;
-mod marks;
 mod numbered;
 mod profile_journal;
 pub mod records;
-pub mod restore;
 pub mod rows;
 pub mod seal;
-mod shared_journal;
 pub mod store;
 mod witness_journal;
 mod writes;

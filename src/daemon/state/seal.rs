@@ -2,8 +2,7 @@
 
 pub use crate::records::sealer::Sealer;
 use hkdf::Hkdf;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 /// The independent keys that one secret stands for.
@@ -18,41 +17,10 @@ pub struct Keys {
     pub check: [u8; 32],
     /// Keys the draws by which pages round their figures.
     pub pages: [u8; 32],
-    /// Keys the check of an archive of the whole state.
-    pub archive: [u8; 32],
-    /// Seals the deltas of a ledger that instances share.
-    pub shared: Zeroizing<[u8; 32]>,
-    /// Names the records of a state in a topic, and seals them.
-    pub followed: (Zeroizing<[u8; 32]>, Zeroizing<[u8; 32]>),
-    /// Seals records that instances hand each other.
-    pub residue: Zeroizing<[u8; 32]>,
     seal: Zeroizing<[u8; 32]>,
 }
 
-/// The keys that stay when the secret is exchanged: whatever they have made is known under it.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub struct LastingKeys {
-    subjects: [u8; 32],
-    classes: [u8; 32],
-    repetition: [u8; 32],
-    pages: [u8; 32],
-}
-
 impl Keys {
-    /// The keys that stay when the secret is exchanged.
-    #[must_use]
-    pub fn lasting(&self) -> LastingKeys {
-        let Self { subjects, classes, repetition, pages, .. } = *self;
-        LastingKeys { subjects, classes, repetition, pages }
-    }
-
-    /// These keys, with those of an earlier secret that stay.
-    #[must_use]
-    pub fn with(self, lasting: LastingKeys) -> Self {
-        let LastingKeys { subjects, classes, repetition, pages } = lasting;
-        Self { subjects, classes, repetition, pages, ..self }
-    }
-
     /// Derives the keys with HKDF-SHA-256.
     #[must_use]
     pub fn derive(secret: &[u8]) -> Self {
@@ -68,10 +36,6 @@ impl Keys {
             repetition: key(b"repetition"),
             check: key(b"check"),
             pages: key(b"pages"),
-            archive: key(b"archive"),
-            shared: Zeroizing::new(key(b"shared ledger")),
-            followed: (Zeroizing::new(key(b"state topic names")), Zeroizing::new(key(b"state topic"))),
-            residue: Zeroizing::new(key(b"residue")),
             seal: Zeroizing::new(key(b"seal")),
         }
     }
@@ -80,18 +44,6 @@ impl Keys {
     #[must_use]
     pub fn sealer(&self) -> Sealer {
         Sealer::new(&self.seal)
-    }
-
-    /// Names the keys of digests without telling them: two instances with the same name know a person, and a class, under
-    /// the same digest. It is shown to nobody who does not have the secret.
-    #[must_use]
-    pub fn name_of_digests(&self) -> [u8; 32] {
-        Sha256::new()
-            .chain_update(b"throng digests 1")
-            .chain_update(self.subjects)
-            .chain_update(self.classes)
-            .finalize()
-            .into()
     }
 }
 

@@ -2,13 +2,11 @@
 
 use super::databases;
 use super::directory::{self, StateError};
-use super::generation::first;
-use super::keeper::{FOLLOWED, Keeper};
+use super::keeper::Keeper;
+use super::numbered::numbered;
 use super::profile_journal::ProfileJournal;
 use super::records::{Intent, ProfileChange, Progress};
 use super::seal::{Keys, Sealer};
-pub use super::shared_journal::HeardUpTo;
-use super::shared_journal::SharedJournal;
 use super::witness_journal::WitnessJournal;
 use super::writes::Writes;
 use crate::faults::crash_point;
@@ -28,26 +26,17 @@ mod compact;
 mod effect;
 mod erase;
 pub mod examine;
-mod followed;
-mod heard;
 mod intending;
 mod job;
 mod names_read;
 mod recover;
-mod rekey;
-mod residue;
 pub mod survey;
 mod watched;
-pub use super::generation::Followed;
 pub use erase::{Pending, StateErased};
-pub use followed::Standing;
-pub(super) use followed::is_check;
 pub use names_read::NamesRead;
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
-/// The keys of digests, where the secret has been exchanged since they were made.
-const KEPT_KEYS: &[u8] = b"kept-keys";
 const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
@@ -60,10 +49,6 @@ const INTENT_TALLIED: &[u8] = b"intent-tallied";
 /// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
 const MET: &[u8] = b"met";
 const INTENT_MET: &[u8] = b"intent-met";
-/// Records that were handed to other instances with all batches up to the last one whose effect was written, and up to the attempt that was
-/// last intended; where there are none, nothing.
-const FORWARDED: &[u8] = b"forwarded";
-const INTENT_FORWARDED: &[u8] = b"intent-forwarded";
 
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
@@ -97,9 +82,6 @@ pub struct Store {
     forgotten_rows: Vec<u64>,
     witnesses: WitnessJournal,
     profiles: ProfileJournal,
-    shared: SharedJournal,
-    /// A topic has the state: the directory is a cache of it.
-    follows: bool,
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
     /// Goes with the store: nothing is written to it.
@@ -121,21 +103,8 @@ impl Store {
         secret: Option<&[u8]>,
         ledger: &mut Ledger,
     ) -> Result<(Self, Keys, Recovered), StateError> {
-        Self::open_as(path, secret, None, ledger)
-    }
-
-    /// [`open`](Self::open); a state that is made gets the name of the `instance` that it follows for its identity, where there is one.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_as(
-        path: &Path,
-        secret: Option<&[u8]>,
-        instance: Option<&str>,
-        ledger: &mut Ledger,
-    ) -> Result<(Self, Keys, Recovered), StateError> {
         let new = directory::prepare(path)?;
-        let (mut store, keys) = Self::unlock(path, secret, new, instance)?;
+        let (mut store, keys) = Self::unlock(path, secret, new)?;
         store.compact()?;
         let recovered = store.load(ledger)?;
         Ok((store, keys, recovered))
@@ -147,16 +116,11 @@ impl Store {
     /// [`StateError::Missing`], and whatever [`open`](Self::open) is refused for.
     pub fn existing(path: &Path, secret: Option<&[u8]>) -> Result<(Self, Keys), StateError> {
         directory::must_exist(path)?;
-        Self::unlock(path, secret, false, None)
+        Self::unlock(path, secret, false)
     }
 
     /// The state in a prepared directory, which is `new` or not.
-    fn unlock(
-        path: &Path,
-        secret: Option<&[u8]>,
-        new: bool,
-        instance: Option<&str>,
-    ) -> Result<(Self, Keys), StateError> {
+    fn unlock(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<(Self, Keys), StateError> {
         if !new {
             directory::check_format(path)?;
         }
@@ -178,19 +142,9 @@ impl Store {
             }
             (None, false) => return Err(damaged("the database is empty")),
             (None, true) => {
-                let id = instance.map_or_else(|| uuid::Uuid::new_v4().to_string(), str::to_owned);
-                let mut value = keys.check.to_vec();
-                value.extend_from_slice(id.as_bytes());
-                let mut batch = sled::Batch::default();
-                batch.insert(CHECK, value.as_slice());
-                if instance.is_some() {
-                    batch.insert(FOLLOWED, first(&keys));
-                }
-                let follows = instance.is_some();
-                keeper.write(value.len(), move |d| {
-                    d.follows.set(follows);
-                    d.tree.apply_batch(batch).and_then(|()| d.tree.flush())
-                })?;
+                let id = uuid::Uuid::new_v4().to_string();
+                let value = [&keys.check[..], id.as_bytes()].concat();
+                keeper.write(value.len(), move |d| d.tree.insert(CHECK, value).and_then(|_| d.tree.flush()))?;
                 crash_point("state-unmarked");
                 id
             }
@@ -198,18 +152,8 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
-        directory::settle_secret(path, &keys, secret.is_some())?;
         let store = Self::unread(path, (database, Arc::new(lock), keeper), keys.sealer(), id);
-        let keys = store.with_kept(keys)?;
         Ok((store, keys))
-    }
-
-    /// The keys of the state, whose secret gives `keys`: those that an exchange of secrets has kept are older.
-    fn with_kept(&self, keys: Keys) -> Result<Keys, StateError> {
-        Ok(match self.read(KEPT_KEYS)? {
-            Some(kept) => keys.with(kept),
-            None => keys,
-        })
     }
 
     /// Identity of this state, made once.
@@ -299,7 +243,6 @@ impl Store {
         } else {
             self.write_profiles(&mut batch);
         }
-        self.write_heard(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
         self.given_up = false;
@@ -311,13 +254,13 @@ impl Store {
         self.unwritten.set(self.unwritten.get() + written);
     }
 
-    /// Whether something is only in memory: what became of an intended batch, which has left or is given up, or what others have told.
+    /// Whether something is only in memory: what became of an intended batch, which has left or is given up.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.applied.is_some() || self.given_up || self.shared.is_behind()
+        self.applied.is_some() || self.given_up
     }
 
-    /// Writes now what became of the last intended batch, and what others have told.
+    /// Writes now what became of the last intended batch.
     ///
     /// # Errors
     /// When the database fails.
@@ -327,7 +270,6 @@ impl Store {
         }
         let mut batch = Writes::default();
         self.write_applied(&mut batch, ledger);
-        self.write_heard(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
         self.given_up = false;
@@ -343,9 +285,9 @@ impl Store {
         let gone = std::mem::take(&mut self.forgotten_rows);
         let profiles = self.profiles.take_values();
         self.keeper.write(self.unwritten.take(), move |d| {
-            d.apply(batch)?;
+            d.tree.apply_batch(batch.into_batch())?;
             // Behind the effect for which they go, in the same log.
-            gone.into_iter().try_for_each(|sequence| d.remove_rows(sequence))?;
+            gone.into_iter().try_for_each(|sequence| d.window.remove(numbered("rows", sequence)).map(drop))?;
             crash_point("state-unflushed");
             d.tree.flush()?;
             // What a write of many values has taken the place of is freed by later visits, some at each: kilobytes a value.

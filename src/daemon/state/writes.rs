@@ -17,11 +17,6 @@ impl Writes {
         self.0.insert(key.into(), None);
     }
 
-    /// Keys, with the bytes of their values; none where they are removed.
-    pub fn lengths(&self) -> impl Iterator<Item = (&[u8], Option<usize>)> {
-        self.0.iter().map(|(key, value)| (key.as_slice(), value.as_ref().map(|value| value.len())))
-    }
-
     /// As the database takes it.
     pub fn into_batch(self) -> sled::Batch {
         let mut batch = sled::Batch::default();

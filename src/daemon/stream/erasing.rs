@@ -16,8 +16,6 @@ impl Run<'_> {
         let Ok(Errand { asked, answer }) = self.erasures.try_recv() else { return Ok(()) };
         match self.engine.erase(&asked) {
             Erasure::Answered(done) => {
-                // Whoever is erased would come back from the topic.
-                self.engine.keep_state(self.sink, None)?;
                 crash_point("erasure-unanswered");
                 // Whoever asked may have gone: it is done all the same, and asking again finds nobody.
                 drop(answer.send(done));
@@ -38,7 +36,6 @@ impl Run<'_> {
         }
         match self.engine.erase_named(collected.people.clone(), &collected.read) {
             Erasure::Answered(Ok(_)) => {
-                self.engine.keep_state(self.sink, None)?;
                 crash_point("erasure-unanswered");
                 naming.settle(&collected);
             }

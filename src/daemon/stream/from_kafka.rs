@@ -1,20 +1,17 @@
 //! A daemon whose source is a topic: its parts, put together.
 
-use super::following;
 use super::kafka_source::{Group, KafkaSource};
 use super::naming::Naming;
 use super::profiles;
 use super::replace::Replacements;
-use super::residue;
 use super::run::{Run, StreamError};
-use super::sharing;
 use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, transactional_id};
 use crate::config::{Config, SinkKind};
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine};
 use crate::daemon::run_error::RunError;
-use crate::daemon::state::directory::StateError;
+use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::records::Intent;
 use crate::io::erasures::TopicOfErasures;
 use crate::io::input::Origin;
@@ -25,7 +22,7 @@ use crate::io::kafka::feed::{FeedConsumer, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::offsets;
-use crate::io::kafka::reader::{Handing, Reader};
+use crate::io::kafka::reader::Reader;
 use crate::io::kafka::refusal::Refusal;
 use crate::io::kafka::transaction::{Outputs, TransactionalSink};
 use crate::records::schema::Schema;
@@ -118,18 +115,22 @@ pub fn run_kafka(
         health: Arc::default(),
         stand_in: options.stand_in_broker,
     };
-    let topics = config.topics_read();
+    let topics = config.source.topics.clone();
     let mut wanted: Vec<&str> = config.source.topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.extend(config.erasure.is_on().then_some(config.erasure.topic.as_str()));
-    wanted.extend(config.sink.residue());
     wanted.push(&config.sink.commits_topic);
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
     };
     let commit_partitions = partitions.last().copied().unwrap_or(1);
-    // The one before it, where there is one.
-    let residue_partitions = partitions.iter().rev().nth(1).copied().unwrap_or(1);
+    if directory::must_exist(&config.state.path).is_err() && start.has_released(commit_partitions)? {
+        let (path, group) = (config.state.path.clone(), config.source.group.clone());
+        if !options.accept_new_state {
+            return Err(StateError::NoMemory { path, group }.into());
+        }
+        tracing::warn!(path = %path.display(), group, "the state is new although its group has released before: limits per subject and window begin anew");
+    }
     let mut opened: Option<TransactionalSink> = None;
     let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<Marker, KafkaFailure> {
         if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
@@ -141,70 +142,39 @@ pub fn run_kafka(
     };
     let mut marker_failure = None;
     let mut committed = None;
-    let followed = following::topic(&config, &start.sink, !options.stand_in_broker)?;
-    if let (Some(topic), Some(instance)) = (&followed, config.state.follows()) {
-        let unknown = following::is_unknown(&config)?;
-        // The id that it has had: fenced, and decided. Only then is its marker final.
-        let before = unknown.as_ref().map(|standing| open(&mut opened, &standing.id)).transpose()?;
-        let mut last = open(&mut opened, instance)?;
-        if let (Some(standing), Some(before), Some(sink)) = (unknown, before, opened.as_mut()) {
-            last = following::adopt(&config, &standing, (before, last), sink)?;
-        }
-        committed = Some(last);
-        following::prepare(&config, topic, last, &|| start.last_marker(instance, commit_partitions), telemetry)?;
-    }
-    let assembled = assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match committed
-        .map_or_else(|| open(&mut opened, id), Ok)
-    {
-        Ok(last) => {
-            committed = Some(last);
-            has_left(&config, intent, last)
-        }
-        Err(failure) => {
-            let what = failure.to_string();
-            marker_failure = Some(failure);
-            Err(StateError::Marker { path: config.state.path.clone(), what })
-        }
-    });
+    let assembled =
+        assemble(checked, telemetry, options.accept_rewind, &mut |intent, id| match open(&mut opened, id) {
+            Ok(last) => {
+                committed = Some(last);
+                has_left(&config, intent, last)
+            }
+            Err(failure) => {
+                let what = failure.to_string();
+                marker_failure = Some(failure);
+                Err(StateError::Marker { path: config.state.path.clone(), what })
+            }
+        });
     if let Some(failure) = marker_failure {
         return Err(failure.into());
     }
-    let Assembled { mut engine, mut intent, id, accord, .. } = assembled?;
+    let Assembled { mut engine, intent, id, .. } = assembled?;
     let committed = match committed {
         Some(last) => last,
         None => open(&mut opened, &id)?,
     };
     check_marker(&config, engine.progress().sequence, committed)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;
-    if let Some(topic) = followed {
-        sink.follow(following::following(topic, committed, telemetry));
-        engine.keep_state(&mut sink, Some(committed.generation)).map_err(StreamError::from)?;
-    }
-    intent = residue::begin(&mut engine, intent, (&config, last(&topics)), &start.cluster)?;
     if !options.accept_rewind {
         refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, &topics)?;
     }
     if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &start.cluster, telemetry, stop)? {
         return Ok(engine.findings());
     }
-    let handing = config.sink.residue().map(|_| Handing { topic: last(&topics), door: accord.door.clone() });
-    handing.iter().for_each(|by| engine.hand_on_by(by.door.clone(), residue_partitions, config.sink.residue_age));
     let naming = start.naming(&engine)?;
     engine.heed(stop);
-    let mut clock = state_clock(&config, options, &engine, intent.as_ref());
-    let own = (&mut engine, &mut sink, &mut clock);
-    let begun = sharing::begin(own, intent.as_ref(), accord, (&config, options), (&start.sink, telemetry), stop)?;
-    if !begun {
-        engine.flush().map_err(StreamError::from)?;
-        return Ok(engine.findings());
-    }
-    start.stream(&mut engine, intent, &mut sink, (clock, naming, handing), policies)?;
+    let clock = state_clock(&config, options, &engine, intent.as_ref());
+    start.stream(&mut engine, intent, &mut sink, (clock, naming), policies)?;
     Ok(engine.findings())
-}
-
-/// The number of the last of some topics.
-fn last(topics: &[String]) -> u16 {
-    u16::try_from(topics.len().saturating_sub(1)).expect("few topics")
 }
 
 /// Refuses a group whose offsets lie before what this state has released. Offsets that cannot be learnt now (another
@@ -278,7 +248,7 @@ impl Start<'_> {
         let (config, cluster) = (self.config, &self.sink);
         let transactional_id = transactional_id(&config.source.group, id);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
-        let outputs = outputs(config, cluster, config.topics_read(), attributes)?;
+        let outputs = outputs(config, cluster, config.source.topics.clone(), attributes)?;
         let outputs = Outputs { keeps_offsets: !self.stand_in, ..outputs };
         let (group, stop) = (self.group(), Arc::clone(self.stop));
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
@@ -291,6 +261,12 @@ impl Start<'_> {
     fn last_marker(&self, id: &str, commit_partitions: i32) -> Result<Marker, KafkaFailure> {
         let (topic, id) = (&self.config.sink.commits_topic, transactional_id(&self.config.source.group, id));
         marker::last_committed(&self.sink, topic, &id, commit_partitions, PATIENCE)
+    }
+
+    /// Whether any state of the group has released.
+    fn has_released(&self, commit_partitions: i32) -> Result<bool, KafkaFailure> {
+        let (topic, ids) = (&self.config.sink.commits_topic, transactional_id(&self.config.source.group, ""));
+        marker::has_any(&self.sink, topic, &ids, commit_partitions, PATIENCE)
     }
 
     /// In whose name offsets are committed: that of the consumer as a member of its group.
@@ -311,7 +287,7 @@ impl Start<'_> {
         engine: &mut Engine,
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
-        (clock, naming, handing): (StateClock, Option<Naming>, Option<Handing>),
+        (clock, naming): (StateClock, Option<Naming>),
         policies: &Replacements<'_>,
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
@@ -320,7 +296,7 @@ impl Start<'_> {
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
         let ending = Arc::new(Ending::default());
         let _parting = Parting(Arc::clone(&ending));
-        let topics = config.topics_read();
+        let topics = config.source.topics.clone();
         let consumer = subscribe(
             cluster,
             &config.source.group,
@@ -338,7 +314,6 @@ impl Start<'_> {
             width: schema.attributes.len(),
             closing: policies.limits.clone(),
             subject: schema.subject,
-            handing,
             feed: feed_in,
             commands: commands_out,
             stop: Arc::clone(&reader_stop),

@@ -9,23 +9,17 @@
 //! | `from_file`, `from_kafka` | a daemon's parts, put together by the kind of its source |
 //! | `erasing`, `naming` | erasures that are asked for, between two batches; people whom a topic names |
 //! | `profiles` | the profiles that records are joined to, at the start |
-//! | `following` | a state that is in a topic, at the start |
-//! | `residue` | the topic through which instances hand each other records, at the start |
-//! | `sharing` | the ledger that the instances of a group share, at the start |
 //! | `to_kafka` | what every sink into a topic needs |
 
 mod erasing;
 mod file_source;
-mod following;
 mod from_file;
 mod from_kafka;
 mod kafka_source;
 pub mod naming;
 mod profiles;
 pub mod replace;
-mod residue;
 pub mod run;
-mod sharing;
 pub mod source;
 pub(super) mod to_kafka;
 

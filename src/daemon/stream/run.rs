@@ -177,7 +177,6 @@ impl Run<'_> {
                     self.give_up_what_others_have(&mut asked_at)?;
                     if self.retry.is_none() {
                         self.engine.take_updates_between_batches()?;
-                        self.engine.take_in_others_between_batches(&mut || self.clock.now())?;
                     }
                     if self.engine.is_behind() {
                         self.engine.flush()?;
@@ -213,9 +212,6 @@ impl Run<'_> {
         };
         // What is repeated was joined to what was known then; everything else waits for what is known now.
         if retry.is_none() && !self.engine.read_profiles(self.stop)? {
-            return Ok(Done::Unbegun);
-        }
-        if retry.is_none() && !self.engine.take_in_others(&mut || self.clock.now(), self.stop)? {
             return Ok(Done::Unbegun);
         }
         let now = self.clock.now();
@@ -273,13 +269,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Hands on, releases or suppresses what is held from partitions that are being taken away, while they are still ours.
+    /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
     fn settle_places(&mut self, places: &[Place]) -> Result<(), StreamError> {
         // A batch whose partition goes is not repeated here.
         let aborted = self.retry.take_if(|retry| ranges_of(retry).keys().any(|place| places.contains(place)));
         self.give_up(aborted)?;
         let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
-        self.settle(of, Settling::Moved, None)?;
         self.settle(of, Settling::Revoked, None)
     }
 
@@ -304,12 +299,8 @@ impl Run<'_> {
         Ok(aborted.map_or(Ok(()), |intent| self.engine.give_up(&intent))?)
     }
 
-    /// Repeats a settling that was aborted, perhaps in the process before this one. Of one that only handed on nobody has seen a value: what it
-    /// would have handed on goes on waiting.
+    /// Repeats a settling that was aborted, perhaps in the process before this one.
     fn settle_again(&mut self, intent: Intent) -> Result<(), StreamError> {
-        if self.engine.has_only_handed_on(&intent) {
-            return self.give_up(Some(intent));
-        }
         let settled = self.engine.held_places(&intent.settled);
         let settling = if self.source.is_live() { Settling::Quiet } else { Settling::EndOfStream };
         self.settle(|c| settled.contains(&c), settling, Some(intent))
@@ -326,8 +317,7 @@ impl Run<'_> {
         if retry.is_none() && (self.retry.is_some() || !self.engine.has_read_profiles()?) {
             return Ok(self.engine.flush()?);
         }
-        let is_revoked = matches!(settling, Settling::Revoked | Settling::Moved);
-        let reason = if is_revoked { AbortReason::Revoked } else { AbortReason::Transaction };
+        let reason = if settling == Settling::Revoked { AbortReason::Revoked } else { AbortReason::Transaction };
         let attempts = if settling == Settling::EndOfStream { ATTEMPTS } else { SETTLING_ATTEMPTS };
         for attempt in 1..=attempts {
             match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {

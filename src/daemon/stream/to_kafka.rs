@@ -39,40 +39,16 @@ pub(super) fn outputs(
         name => Some(topic(name)?),
     };
     let audit = config.sink.audit().map(topic).transpose()?;
-    let ledger = config.sink.shared_ledger().map(|name| topic(name).map(|topic| topic.name)).transpose()?;
-    let state = config.state.follows().map(|_| config.state.topic.clone());
-    let residue = config.sink.residue().map(topic).transpose()?;
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
-    Ok(Outputs {
-        sinks,
-        dead_letters,
-        audit,
-        ledger,
-        state,
-        residue,
-        commits,
-        sources,
-        group,
-        keeps_offsets: true,
-        attributes,
-    })
+    Ok(Outputs { sinks, dead_letters, audit, commits, sources, group, keeps_offsets: true, attributes })
 }
 
-/// Refuses a topic that keeps fragments for less long than they support others, and one that keeps for less long what other instances
-/// have released.
+/// Refuses a topic that keeps fragments for less long than they support others.
 pub(in crate::daemon) fn check_retention(config: &Config, cluster: &Cluster) -> Result<(), KafkaFailure> {
     let topics: BTreeSet<String> = config.output_names().iter().map(|name| config.sink.topic_of(name)).collect();
     let window = config.privacy.support_window;
     let asked = ("privacy.support_window", window);
-    topics.iter().try_for_each(|topic| cluster.check_retention(topic, asked, PATIENCE))?;
-    if let Some(residue) = config.sink.residue() {
-        cluster.check_retention(residue, ("sink.residue_age", config.sink.residue_age), PATIENCE)?;
-        cluster.check_not_compacted(residue, PATIENCE)?;
-    }
-    let Some(ledger) = config.sink.shared_ledger() else { return Ok(()) };
-    let asked = ("privacy.support_window + sink.ledger_skew", window + config.sink.ledger_skew);
-    cluster.check_retention(ledger, asked, PATIENCE)?;
-    cluster.check_not_compacted(ledger, PATIENCE)
+    topics.iter().try_for_each(|topic| cluster.check_retention(topic, asked, PATIENCE))
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
@@ -127,22 +103,14 @@ mod tests {
         let pairs = [("a-b", "c"), ("a", "b-c"), ("a/b", "c"), ("a", "c"), ("b", "c")];
         let ids: BTreeSet<String> = pairs.iter().map(|(group, id)| transactional_id(group, id)).collect();
         assert_eq!(ids.len(), pairs.len(), "{ids:?}");
-        // What would make two of them one is refused as a name.
-        let mut config = Config::default();
-        config.state.kind = crate::config::StateKind::Topic;
-        config.state.instance = "b/c".to_owned();
-        let problems = config.with_groups(Vec::new(), "throng.toml").expect_err("such a name");
-        assert!(problems.iter().any(|problem| problem.key == "state.instance"), "{problems:?}");
     }
 
     #[test]
     fn a_marker_that_is_not_the_states_is_refused_with_a_remedy_that_helps() {
         let config = Config::default();
-        check_marker(&config, 7, Marker { sequence: 7, attempt: 1, ..Marker::default() })
-            .expect("the last batch of the state");
+        check_marker(&config, 7, Marker { sequence: 7, attempt: 1 }).expect("the last batch of the state");
         for sequence in [6, 8] {
-            let refused = check_marker(&config, 7, Marker { sequence, attempt: 1, ..Marker::default() })
-                .expect_err("another state's");
+            let refused = check_marker(&config, 7, Marker { sequence, attempt: 1 }).expect_err("another state's");
             let told = refused.to_string();
             assert!(
                 told.contains(&format!("it ends at batch 7, but \"throng.commits\" knows of {sequence} as the last")),

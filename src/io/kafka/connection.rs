@@ -254,32 +254,6 @@ impl Cluster {
         }
     }
 
-    /// Checks that `topic` is not compacted, which would keep one record of each writer. A cluster that does not tell is believed.
-    ///
-    /// # Errors
-    /// [`KafkaFailure::Compacted`].
-    pub fn check_not_compacted(&self, topic: &str, patience: Duration) -> Result<(), KafkaFailure> {
-        match self.setting(topic, "cleanup.policy", patience)? {
-            Some(policy) if policy.contains("compact") => {
-                Err(KafkaFailure::Compacted { brokers: self.brokers.clone(), topic: topic.to_owned() })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that `topic` is compacted, and that nothing of it is deleted by age. A cluster that does not tell is believed.
-    ///
-    /// # Errors
-    /// [`KafkaFailure::NotCompacted`].
-    pub fn check_compacted(&self, topic: &str, patience: Duration) -> Result<(), KafkaFailure> {
-        match self.setting(topic, "cleanup.policy", patience)? {
-            Some(policy) if policy.trim() != "compact" => {
-                Err(KafkaFailure::NotCompacted { brokers: self.brokers.clone(), topic: topic.to_owned() })
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// A setting of a topic; none where the cluster does not tell.
     fn setting(&self, topic: &str, name: &str, patience: Duration) -> Result<Option<String>, KafkaFailure> {
         let admin = self.base().admin("cannot create an admin client")?;

@@ -29,14 +29,6 @@ pub enum KafkaFailure {
     )]
     ShortRetention { brokers: String, topic: String, key: &'static str, retention: String, window: String },
     #[error(
-        "kafka at {brokers}: topic {topic:?} is compacted, and would lose what instances tell each other there (set cleanup.policy = delete)"
-    )]
-    Compacted { brokers: String, topic: String },
-    #[error(
-        "kafka at {brokers}: the state topic {topic:?} deletes records by age, and with them what an instance remembers (set cleanup.policy = compact)"
-    )]
-    NotCompacted { brokers: String, topic: String },
-    #[error(
         "topic {topic:?}: another instance's open transaction has hidden what we have written there for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
     )]
     Undecided { topic: String, seconds: u64 },
@@ -72,8 +64,6 @@ impl KafkaFailure {
             self,
             Self::MissingTopic { .. }
                 | Self::ShortRetention { .. }
-                | Self::Compacted { .. }
-                | Self::NotCompacted { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
                 | Self::Files { .. }

@@ -6,7 +6,6 @@
 use super::access::{Asking, Settings};
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final_without_group;
-use crate::release::kept_sum::KeptSum;
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::message::BorrowedMessage;
@@ -22,25 +21,14 @@ pub struct Marker {
     pub sequence: u64,
     /// [`Envelope::attempt`](crate::release::sink::Envelope::attempt) of the attempt that was committed.
     pub attempt: u64,
-    /// The copy of the state that is in force in its topic; 0 where no topic has the state.
-    #[serde(default)]
-    pub generation: u64,
-    /// The sum of what that copy holds with this batch.
-    #[serde(default)]
-    pub kept: KeptSum,
 }
 
 impl Marker {
     /// The marker as it is written to its topic.
     #[must_use]
     pub fn body(self) -> String {
-        let Self { sequence, attempt, generation, kept: KeptSum(kept) } = self;
-        match generation {
-            0 => format!("{{\"sequence\":{sequence},\"attempt\":{attempt}}}"),
-            _ => {
-                format!("{{\"sequence\":{sequence},\"attempt\":{attempt},\"generation\":{generation},\"kept\":{kept}}}")
-            }
-        }
+        let Self { sequence, attempt } = self;
+        format!("{{\"sequence\":{sequence},\"attempt\":{attempt}}}")
     }
 
     fn of(body: &[u8]) -> Option<Self> {
@@ -103,6 +91,25 @@ pub fn last_committed(
         }
     })?;
     Ok(last)
+}
+
+/// Whether a transactional id that begins with `prefix` has committed a batch.
+///
+/// # Errors
+/// When the topic cannot be read to its end within `patience`.
+pub fn has_any(
+    cluster: &Cluster,
+    topic: &str,
+    prefix: &str,
+    partitions: i32,
+    patience: Duration,
+) -> Result<bool, KafkaFailure> {
+    let mut found = false;
+    let committed = reader(cluster, topic, partitions, "read_committed")?;
+    walk(cluster, &committed, partitions, patience, |message| {
+        found |= message.key().is_some_and(|key| key.starts_with(prefix.as_bytes()));
+    })?;
+    Ok(found)
 }
 
 /// Tells whether anybody else writes markers under our transactional id.
@@ -227,10 +234,8 @@ mod tests {
 
     #[test]
     fn a_marker_comes_back_as_it_was_written() {
-        for (generation, kept) in [(0, 0), (u64::MAX, u128::MAX)] {
-            let marker = Marker { sequence: 42, attempt: u64::MAX, generation, kept: KeptSum(kept) };
-            assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
-        }
+        let marker = Marker { sequence: 42, attempt: u64::MAX };
+        assert_eq!(Marker::of(marker.body().as_bytes()), Some(marker));
         assert_eq!(Marker::of(b"{}"), None);
         assert_eq!(Marker::of(b"\xff"), None);
     }

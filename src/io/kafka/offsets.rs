@@ -1,12 +1,9 @@
-//! Offsets that a group has committed, and where partitions end.
+//! Offsets that a group has committed.
 
 use super::connection::{Cluster, KafkaFailure};
 use rdkafka::consumer::Consumer;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::time::Duration;
-
-/// How long a partition is asked where it ends.
-const GLANCE: Duration = Duration::from_secs(10);
 
 /// The offset that `group` has committed for each of `places` (topic and partition), in their order; `None` where it has
 /// committed none. The group is asked, not joined.
@@ -32,15 +29,4 @@ pub fn committed(
         _ => None,
     };
     Ok(places.iter().map(offset).collect())
-}
-
-/// Whether `topic` ends before one of `positions` (partition and offset), which `group` has read: it is another one of that name. Where the
-/// cluster does not tell, it is not known to be.
-#[must_use]
-pub fn end_before(cluster: &Cluster, group: &str, topic: &str, positions: &[(i32, i64)]) -> bool {
-    let Ok(client) = cluster.consumer(group).asking("cannot look where a topic ends") else { return false };
-    let ends_before = |(partition, position): &(i32, i64)| {
-        client.fetch_watermarks(topic, *partition, GLANCE).is_ok_and(|(_, end)| end < *position)
-    };
-    positions.iter().any(ends_before)
 }

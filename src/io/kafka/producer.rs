@@ -75,7 +75,7 @@ pub(super) fn ended(code: RDKafkaErrorCode) -> String {
         | RDKafkaErrorCode::Fenced
         | RDKafkaErrorCode::ProducerFenced
         | RDKafkaErrorCode::InvalidProducerEpoch => {
-            "another process has taken over our transactional id and goes on in our place, or a transaction took longer than the brokers wait (where two processes have one state.path or one state.instance, end one of them or give each its own; else start again)".to_owned()
+            "another process has taken over our transactional id and goes on in our place, or a transaction took longer than the brokers wait (where two processes have one state.path, end one of them or give each its own; else start again)".to_owned()
         }
         other => format!("the producer has failed for good: {other:?} (start again)"),
     }

@@ -16,7 +16,6 @@ use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use filling::Filling;
 use followed::{Content, Followed, Step};
-pub use handed::Handing;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
@@ -28,7 +27,6 @@ use std::time::{Duration, Instant};
 
 mod filling;
 mod followed;
-mod handed;
 mod rewind;
 
 /// How long a closed batch waits before the partitions are paused.
@@ -65,8 +63,6 @@ pub struct Reader {
     pub closing: SharedLimits,
     /// The attribute that names the subject.
     pub subject: Option<usize>,
-    /// The topic in which instances hand each other records; none where they do not.
-    pub handing: Option<Handing>,
     /// Where batches and notices go.
     pub feed: Sender<Feed>,
     /// What the daemon asks of the reader.
@@ -218,16 +214,9 @@ impl Reader {
             }
             Step::Back => return Taken::Back,
         }
-        let handing = self.handing.as_ref().filter(|handing| handing.topic == topic);
-        if handing.is_some_and(|handing| !handing.knows(message, &self.consumer, followed)) {
-            return Taken::Later;
-        }
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
-        let decoded = message.payload().map(|value| match handing {
-            Some(handing) => Ok(handing.take_up(value, coordinate, filling, followed)?),
-            None => self.decode(message, value, coordinate, filling),
-        });
+        let decoded = message.payload().map(|value| self.decode(message, value, coordinate, filling));
         if decoded == Some(Err(Undecoded::Wait)) {
             return Taken::Later;
         }
@@ -334,10 +323,8 @@ impl Reader {
         if age >= limits.max_age {
             return Some(Closed::Settle);
         }
-        // Others hand records on once a batch of theirs, which is as long as ours and its commit: one more wait, and all of them meet.
-        let max_wait = if batch.residue.is_empty() { limits.max_wait } else { limits.max_wait.saturating_mul(2) };
         // Counting subjects reads the whole batch: not at every message of a stream of few people.
-        if age < max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
+        if age < limits.max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
             return None;
         }
         let enough = batch.has_subjects(self.subject, limits.min_subjects);
@@ -347,10 +334,7 @@ impl Reader {
 
     /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
     /// once, since a pause throws away what the client has fetched ahead.
-    fn hand_over(&self, mut filling: Filling, followed: &mut Followed) -> Result<(), KafkaFailure> {
-        if let Some(handing) = &self.handing {
-            handing.note(&mut filling, followed);
-        }
+    fn hand_over(&self, filling: Filling, followed: &mut Followed) -> Result<(), KafkaFailure> {
         let tombstones = filling.tombstones;
         let mut waiting = Feed::Batch(Box::new(filling.batch));
         let mut paused = false;

@@ -26,8 +26,6 @@ pub(super) struct Sent {
     pub topic: String,
     pub partition: i32,
     pub next: i64,
-    /// Words that are committed with it.
-    pub words: Option<String>,
 }
 
 /// What is sent to the group's coordinator, or asked of it.
@@ -36,11 +34,8 @@ pub(super) struct Sent {
 /// When the client refuses a name or an offset.
 pub(super) fn listed(sent: &[Sent]) -> Result<TopicPartitionList, KafkaError> {
     let mut list = TopicPartitionList::new();
-    for Sent { topic, partition, next, words } in sent {
+    for Sent { topic, partition, next } in sent {
         list.add_partition_offset(topic, *partition, Offset::Offset(*next))?;
-        if let (Some(words), Some(mut element)) = (words, list.find_partition(topic, *partition)) {
-            element.set_metadata(words);
-        }
     }
     Ok(list)
 }

@@ -2,18 +2,13 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
-use super::following::{Following, nowhere};
 use super::marker::Marker;
 use super::producer::{PARTING, STEP, Writer, classify, ended, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
-use crate::io::shared_ledger::Teller;
-use crate::io::state_topic::spelling::Record;
-use crate::release::kept_sum::KeptSum;
-use crate::release::sink::{DeliveryError, Envelope, Keeping, KeptIn, Sink};
+use crate::release::sink::{DeliveryError, Envelope, Sink};
 use crate::release::verified::Verified;
-use crate::telemetry::{SharedLedgerTold, Telemetry};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseRecord, Producer};
 use std::sync::Arc;
@@ -37,12 +32,6 @@ pub struct Outputs {
     pub dead_letters: Option<OutputTopic>,
     /// Topic of audit records; none where none are configured.
     pub audit: Option<OutputTopic>,
-    /// Where other instances are told what has been released; none where the ledger is not shared.
-    pub ledger: Option<String>,
-    /// Where the state follows its instance to; none where its directory is the state.
-    pub state: Option<String>,
-    /// Where records go that find no crowd here; none where they are suppressed.
-    pub residue: Option<OutputTopic>,
     /// The topic of the markers.
     pub commits: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
@@ -66,8 +55,6 @@ pub struct TransactionalSink {
     group: GroupMetadata,
     pub(super) stop: Arc<AtomicBool>,
     bytes_out: u64,
-    sharing: Option<(Teller, Telemetry)>,
-    pub(super) following: Option<Following>,
 }
 
 /// One attempt at a batch, with a producer of its own.
@@ -106,10 +93,7 @@ impl TransactionalSink {
             .iter()
             .chain(&outputs.dead_letters)
             .chain(&outputs.audit)
-            .chain(&outputs.residue)
             .map(|topic| topic.name.clone())
-            .chain(outputs.ledger.clone())
-            .chain(outputs.state.clone())
             .collect();
         written.sort();
         written.dedup();
@@ -117,26 +101,7 @@ impl TransactionalSink {
         let standing = is_looked_for.then(|| Standing::open(cluster, &outputs.group, Arc::clone(&group)));
         let standing = standing.transpose()?;
         let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, standing, patience)?;
-        Ok(Self {
-            epochs,
-            transactional_id: transactional_id.to_owned(),
-            outputs,
-            group,
-            stop,
-            bytes_out: 0,
-            sharing: None,
-            following: None,
-        })
-    }
-
-    /// From here on the state goes with each batch, and whole where that is asked for.
-    pub fn follow(&mut self, following: Following) {
-        self.following = Some(following);
-    }
-
-    /// From here on other instances are told what each batch has released, where there is a topic for that.
-    pub fn share(&mut self, teller: Teller, telemetry: &Telemetry) {
-        self.sharing = Some((teller, telemetry.clone()));
+        Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 }
 
@@ -147,7 +112,6 @@ impl Attempt<'_> {
         envelope: &Envelope<'_>,
         marker: Marker,
         sent: &[Sent],
-        (shared, state): (&[Vec<u8>], &[Record]),
     ) -> Result<u64, DeliveryError> {
         let Self { sink: TransactionalSink { outputs, .. }, producer } = self;
         producer.begin_transaction().map_err(|e| classify(&e))?;
@@ -213,21 +177,7 @@ impl Attempt<'_> {
             let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(audit.key.as_bytes()).partition(0);
             self.send(record.payload(&audit.line).timestamp(envelope.clock_ms))?;
         }
-        if let Some(topic) = &outputs.residue {
-            for record in envelope.residue {
-                let handed =
-                    BaseRecord::<(), [u8]>::to(&topic.name).payload(record).partition(envelope.residue_partition);
-                self.send(handed.timestamp(envelope.clock_ms))?;
-            }
-        }
-        if let (Some(topic), Some((teller, _))) = (&outputs.ledger, &self.sink.sharing) {
-            for record in shared {
-                let told = BaseRecord::<[u8], [u8]>::to(topic).key(teller.instance.as_bytes()).payload(record);
-                self.send(told.timestamp(envelope.clock_ms))?;
-            }
-        }
-        self.send_state(state)?;
-        self.send_marker(marker, Some(envelope.clock_ms))?;
+        self.send_marker(marker, envelope.clock_ms)?;
         crash_point("produced");
         self.send_offsets(sent)?;
         crash_point("offsets-sent");
@@ -238,24 +188,11 @@ impl Attempt<'_> {
         Ok(bytes)
     }
 
-    /// Sends the marker, stamped where there is a stamp.
-    pub fn send_marker(&self, marker: Marker, clock_ms: Option<i64>) -> Result<(), DeliveryError> {
+    fn send_marker(&self, marker: Marker, clock_ms: i64) -> Result<(), DeliveryError> {
         let TransactionalSink { outputs, transactional_id, .. } = self.sink;
         let body = marker.body();
         let record = BaseRecord::<[u8], [u8]>::to(&outputs.commits).key(transactional_id.as_bytes());
-        let record = record.payload(body.as_bytes());
-        self.send(clock_ms.into_iter().fold(record, BaseRecord::timestamp))
-    }
-
-    /// Sends what the state has written, into the partition of its instance.
-    pub fn send_state(&self, records: &[Record]) -> Result<(), DeliveryError> {
-        let Some(following) = &self.sink.following else { return Ok(()) };
-        for (key, body) in records {
-            let record = BaseRecord::<[u8], [u8]>::to(&following.topic.topic).key(key.as_slice());
-            let record = record.partition(following.topic.partition);
-            self.send(body.iter().fold(record, |record, body| record.payload(body)))?;
-        }
-        Ok(())
+        self.send(record.payload(body.as_bytes()).timestamp(clock_ms))
     }
 
     fn send<K: rdkafka::message::ToBytes + ?Sized>(
@@ -346,7 +283,6 @@ impl TransactionalSink {
             topic: self.outputs.sources[usize::from(topic)].clone(),
             partition,
             next,
-            words: envelope.words.get(&(topic, partition)).cloned(),
         };
         match self.outputs.sources.as_slice() {
             [] => Vec::new(),
@@ -357,22 +293,11 @@ impl TransactionalSink {
 
 impl Sink for TransactionalSink {
     fn deliver(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), DeliveryError> {
-        let last = self.following.as_ref().map(|following| following.last).unwrap_or_default();
-        let (generation, kept) = (last.generation, envelope.state.iter().fold(last.kept, KeptSum::with));
-        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt, generation, kept };
-        let state =
-            self.following.as_ref().map_or_else(Vec::new, |following| following.spell(generation, envelope.state));
+        let marker = Marker { sequence: envelope.sequence, attempt: envelope.attempt };
         let sent = self.offsets(envelope);
-        let shared = match &self.sharing {
-            Some((teller, _)) => teller.records(batch.delta(), envelope.sequence, envelope.clock_ms),
-            None => Vec::new(),
-        };
         let producer = self.epochs.take(&self.stop)?;
         let attempt = Attempt { producer, sink: self };
-        let outcome = match attempt
-            .run(batch, envelope, marker, &sent, (&shared, &state))
-            .map_err(|error| attempt.named(error))
-        {
+        let outcome = match attempt.run(batch, envelope, marker, &sent).map_err(|error| attempt.named(error)) {
             Err(DeliveryError::Aborted(why)) => {
                 // An abort purges what is queued. If it cannot be confirmed, nothing more may be said of this producer.
                 match attempt.abort() {
@@ -389,24 +314,7 @@ impl Sink for TransactionalSink {
             Err(DeliveryError::Fatal(_)) => {}
         }
         self.bytes_out += outcome?;
-        if let Some(following) = &mut self.following {
-            following.has_kept(marker, &state);
-        }
-        if let Some((teller, telemetry)) = &mut self.sharing {
-            teller.has_spoken = true;
-            let bytes = shared.iter().map(|record| record.len() as u64).sum();
-            SharedLedgerTold { records: shared.len() as u64, bytes }.emit(telemetry);
-        }
         Ok(())
-    }
-
-    fn keep(&mut self, step: Keeping<'_>) -> Result<(), DeliveryError> {
-        self.keep_state(step)
-    }
-
-    fn keeps_in(&mut self) -> Result<KeptIn, DeliveryError> {
-        let following = self.following.as_ref().ok_or_else(nowhere)?;
-        following.topic.kept_in().map_err(|error| DeliveryError::Fatal(error.to_string()))
     }
 
     fn stand(&mut self, patience: Duration) -> Result<(), DeliveryError> {

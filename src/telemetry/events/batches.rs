@@ -49,7 +49,6 @@ impl BatchCommitted {
                 held = report.held,
                 dead_lettered = report.dead_lettered.total(),
                 dropped = report.dropped,
-                forwarded = (report.forwarded > 0).then_some(report.forwarded),
                 fragments = report.fragments,
                 waiting = shown.waiting_lines,
                 loss = report.loss,
@@ -70,12 +69,9 @@ fn count(metrics: &Metrics, report: &BatchReport) {
         (Outcome::Suppressed, report.suppressed.total()),
         (Outcome::DeadLettered, report.dead_lettered.total()),
         (Outcome::Dropped, report.dropped),
-        (Outcome::Forwarded, report.forwarded),
     ] {
         metrics.flow.records.of(outcome).inc_by(records);
     }
-    metrics.residue.of(Direction::In).inc_by(report.taken_up);
-    metrics.residue.of(Direction::Out).inc_by(report.forwarded);
     for (reason, records) in report.suppressed.iter() {
         metrics.flow.suppressed.of(reason).inc_by(records);
     }

@@ -5,7 +5,6 @@ use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::keeper::Keeper;
 use crate::daemon::state::profile_journal::ProfileJournal;
 use crate::daemon::state::seal::{Keys, Sealer};
-use crate::daemon::state::shared_journal::SharedJournal;
 use crate::daemon::state::witness_journal::WitnessJournal;
 use crate::ledger::SHARDS;
 use crate::ledger::classes::Ledger;
@@ -26,7 +25,6 @@ impl Store {
         let keys = directory::keys(&self.path, secret, false)?;
         let shared = (self.database.clone(), Arc::clone(&self.lock), Arc::clone(&self.keeper));
         let mut store = Self::unread(&self.path, shared, keys.sealer(), self.id.clone());
-        let keys = store.with_kept(keys)?;
         let recovered = store.load(ledger)?;
         Ok((store, keys, recovered))
     }
@@ -57,8 +55,6 @@ impl Store {
             forgotten_rows: Vec::new(),
             witnesses: WitnessJournal::default(),
             profiles: ProfileJournal::default(),
-            shared: SharedJournal::default(),
-            follows: false,
             unwritten: Cell::new(0),
             temporary: None,
             copied_from: None,

@@ -1,6 +1,6 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
-use super::{BASELINE, EVIDENCE, FORWARDED, MET, NO_DELTA, PROGRESS, Store, TALLIED};
+use super::{BASELINE, EVIDENCE, MET, NO_DELTA, PROGRESS, Store, TALLIED};
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::writes::Writes;
 use crate::ledger::SHARDS;
@@ -13,15 +13,12 @@ impl Store {
         let sequence = intent.after.sequence;
         let progress = intent.after;
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
-        if progress.totals.forwarded > 0 {
-            batch.insert(FORWARDED, self.seal(FORWARDED, &progress.totals.forwarded));
-        }
         if intent.ledger.len() > NO_DELTA {
             let key = numbered("delta", sequence);
             self.credit += 2 * intent.ledger.len();
             batch.insert(key.clone(), self.seal(&key, &intent.ledger));
             // Not where nothing is released: what the memory counts then has never left.
-            self.write_shards(batch, ledger, Some(sequence));
+            self.write_shards(batch, ledger, sequence);
         }
         if let Some(last) = intent.sampled.last() {
             let key = numbered("sample", sequence);
@@ -63,17 +60,14 @@ impl Store {
     }
 
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
-    /// every byte is written about three times in all, and a start reads about as many deltas as there is ledger. Without a `sequence`
-    /// shards say no more than they did of the batches of ours that they have.
-    pub(super) fn write_shards(&mut self, batch: &mut Writes, ledger: &Ledger, sequence: Option<u64>) {
+    /// every byte is written about three times in all, and a start reads about as many deltas as there is ledger.
+    fn write_shards(&mut self, batch: &mut Writes, ledger: &Ledger, sequence: u64) {
         for _ in 0..SHARDS {
             let cost = ledger.shard_bytes(self.next_shard).max(256);
             if self.credit < cost {
                 break;
             }
             self.credit -= cost;
-            let sequence = sequence.unwrap_or(self.shard_sequence[self.next_shard]);
-            self.shared.is_in_shard(self.next_shard);
             let key = numbered("shard", self.next_shard as u64);
             batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.next_shard))));
             let key = numbered("tally", self.next_shard as u64);

@@ -6,9 +6,8 @@
 //! (docs/erasure.md). An erasure that does not know a key refuses rather than leaving something behind.
 
 use super::names_read::{NAMES_READ, NamesRead};
-use super::{CHECK, INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
+use super::{CHECK, INTENT, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::daemon::engine::clock::now_ms;
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::keeper::Keeper;
@@ -16,7 +15,6 @@ use crate::daemon::state::numbered::number_of;
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, ProfileJournal, place_of};
 use crate::daemon::state::records::{KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
-use crate::daemon::state::shared_journal::{HEARD, HeardUpTo, PREFIX as FOREIGN, SharedJournal};
 use crate::daemon::state::store::examine::is_known;
 use crate::daemon::state::store::recover::Recovered;
 use crate::daemon::state::witness_journal::WitnessJournal;
@@ -93,9 +91,6 @@ impl Store {
         dry_run: bool,
         names: Option<&NamesRead>,
     ) -> Result<StateErased, StateError> {
-        if pending == Pending::Refuse {
-            self.stands_alone("ask the running daemon, or the topic of erasures (docs/erasure.md)")?;
-        }
         if pending == Pending::Refuse && self.keeper.read(|d| d.tree.contains_key(INTENT))? {
             return Err(StateError::Unsettled(self.path.clone()));
         }
@@ -155,7 +150,6 @@ impl Store {
         self.forgotten_rows.clear();
         self.witnesses = WitnessJournal::default();
         self.profiles = ProfileJournal::default();
-        self.shared = SharedJournal::default();
         self.load(ledger)
     }
 
@@ -248,7 +242,7 @@ impl Store {
 
     /// What the small values are without those who are erased.
     fn edit(&self, edits: &mut Edits<'_>, progress: &Progress) -> Result<(), StateError> {
-        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_VERSION, INTENT_FORWARDED] {
+        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_VERSION] {
             edits.values.insert(key.to_vec(), None);
         }
         self.edit_ledger(edits)?;
@@ -275,11 +269,6 @@ impl Store {
             edits.erased.met += 1;
             edits.values.insert(MET.to_vec(), Some(self.sealed(MET, &met)));
         }
-        // What others have told by now, and nobody here has read, has them still: also where nobody has listened yet.
-        let heard = self.read::<HeardUpTo>(HEARD)?.unwrap_or_default();
-        // The others may have stamped it when the clocks of all were further on than ours is now.
-        let heard = HeardUpTo { erased_ms: heard.erased_at(now_ms(), progress.anchor), ..heard };
-        edits.values.insert(HEARD.to_vec(), Some(self.sealed(HEARD, &heard)));
         if edits.erased.dropped > 0 {
             let mut progress = progress.clone();
             progress.totals.dropped += edits.erased.dropped;
@@ -302,7 +291,7 @@ impl Store {
                 edits.values.insert(key, Some(sealed));
             }
         }
-        for prefix in ["tally", "said", "delta", FOREIGN] {
+        for prefix in ["tally", "said", "delta"] {
             for (key, sealed) in self.scan(prefix)? {
                 let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
                 let kept = match prefix {

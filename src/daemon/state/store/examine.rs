@@ -3,23 +3,15 @@
 
 use super::binding::{GROUPS, JOB, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
 use super::names_read::{NAMES_READ, NamesRead};
-use super::residue::RESIDUE;
-use super::{
-    BASELINE, CHECK, EVIDENCE, FORWARDED, INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, KEPT_KEYS, MET,
-    PROGRESS, Store, TALLIED,
-};
+use super::{BASELINE, CHECK, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::generation::Followed;
-use crate::daemon::state::keeper::FOLLOWED;
 use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
-use crate::daemon::state::seal::LastingKeys;
-use crate::daemon::state::shared_journal::{HEARD, HeardUpTo, PREFIX as FOREIGN};
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
 use crate::ledger::tally::Standing;
@@ -55,8 +47,7 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 24] = [
-        (KEPT_KEYS, "kept-keys", is::<LastingKeys>),
+    let alone: [(&[u8], &'static str, Reads); 18] = [
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
         (BASELINE, "baseline", is::<Baseline>),
@@ -65,11 +56,8 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (INTENT_TALLIED, "intent-tallied", is::<(u64, Vec<Standing>)>),
         (MET, "met", is::<Met>),
         (INTENT_MET, "intent-met", is::<(u64, Met)>),
-        (FORWARDED, "forwarded", is::<u64>),
-        (INTENT_FORWARDED, "intent-forwarded", is::<(u64, u64)>),
         (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),
         (VERSION, "profiles", is::<u64>),
-        (HEARD, "heard", is::<HeardUpTo>),
         (STREAM, "stream", is::<String>),
         (SINK, "sink", is::<String>),
         (GROUPS, "groups", is::<String>),
@@ -77,16 +65,13 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (POLICY, "policy", is::<[u8; 32]>),
         (JOB, "job", is::<[u8; 32]>),
         (NAMES_READ, "names-read", is::<NamesRead>),
-        (RESIDUE, "residue", is::<String>),
         (UNTRUTHFUL, "untruthful", is::<bool>),
-        (FOLLOWED, "followed", is::<Followed>),
     ];
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {
         return Some((name, reads));
     }
-    let numbered: [(&'static str, Reads); 11] = [
+    let numbered: [(&'static str, Reads); 10] = [
         ("delta", is_delta),
-        (FOREIGN, is_delta),
         ("shard", is::<(u64, Vec<u8>)>),
         ("tally", is::<Vec<u8>>),
         ("said", is::<Vec<u8>>),

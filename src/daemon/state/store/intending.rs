@@ -1,6 +1,6 @@
 //! A batch that is about to leave: its rows and its intent are on the disk before anything is produced. And what becomes of it.
 
-use super::{INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, Store};
+use super::{INTENT, INTENT_MET, INTENT_TALLIED, Store};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::profile_journal::INTENT_VERSION;
@@ -24,7 +24,7 @@ impl Store {
         let Some(rows) = rows else { return self.discard_rows(sequence) };
         let key = numbered("rows", sequence);
         let sealed = self.seal(&key, rows);
-        self.keeper.write(self.unwritten.take(), move |d| d.put_rows(key, sealed))?;
+        self.keeper.write(self.unwritten.take(), move |d| d.window.insert(key, sealed).map(drop))?;
         while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {}
         self.row_parts.push_back((sequence, rows.last));
         crash_point("rows-laid");
@@ -34,9 +34,14 @@ impl Store {
     /// Removes the rows of a batch that has not left.
     fn discard_rows(&mut self, sequence: u64) -> Result<(), StateError> {
         while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
-            self.keeper.write(0, move |d| d.remove_rows(sequence))?;
+            self.remove_rows(sequence)?;
         }
         Ok(())
+    }
+
+    /// Removes the rows of batch `sequence` from the window.
+    pub(super) fn remove_rows(&self, sequence: u64) -> Result<(), StateError> {
+        self.keeper.write(0, move |d| d.window.remove(numbered("rows", sequence)).map(drop))
     }
 
     /// Makes `intent` durable, with its rows and together with the effect of the batch before it.
@@ -50,17 +55,12 @@ impl Store {
         }
         let mut batch = Writes::default();
         self.write_applied(&mut batch, ledger);
-        self.write_heard(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
         if let Some(tally) = ledger.tally() {
             batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
         }
         if let Some(met) = &intent.met {
             batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
-        }
-        let forwarded = intent.after.totals.forwarded;
-        if forwarded > 0 {
-            batch.insert(INTENT_FORWARDED, self.seal(INTENT_FORWARDED, &(intent.attempt, forwarded)));
         }
         if intent.profiles > 0 {
             batch.insert(INTENT_VERSION, self.seal(INTENT_VERSION, &(intent.attempt, intent.profiles)));

@@ -1,8 +1,6 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{
-    BASELINE, EVIDENCE, FORWARDED, INTENT, INTENT_FORWARDED, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED,
-};
+use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
@@ -91,7 +89,6 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
-        found.progress.totals.forwarded = self.read(FORWARDED)?.unwrap_or_default();
         self.resume_tally(ledger, &found)?;
         for (key, sealed) in self.scan("shard")? {
             let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
@@ -124,11 +121,9 @@ impl Store {
             found.deltas += 1;
             found.bytes += sealed.len() as u64;
         }
-        self.load_heard(ledger)?;
-        // The shard that was written longest ago comes next, or frequent restarts would never get round to it: by our batches, and by
-        // what others were heard to release where there were none.
-        let written = self.shard_sequence.iter().zip(&self.shared.heard.in_shard);
-        self.next_shard = written.enumerate().min_by_key(|(_, written)| *written).map_or(0, |(shard, _)| shard);
+        // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
+        let written = self.shard_sequence.iter().enumerate();
+        self.next_shard = written.min_by_key(|(_, sequence)| **sequence).map_or(0, |(shard, _)| shard);
         for (key, sealed) in self.scan("sample")? {
             let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
             let last = rows.last().map_or(0, |r| r.ordinal);
@@ -140,7 +135,7 @@ impl Store {
             let sequence = number_of(&key).unwrap_or(0);
             if sequence > last {
                 // Laid for a batch that was never intended.
-                self.keeper.write(0, move |d| d.remove_rows(sequence))?;
+                self.remove_rows(sequence)?;
                 continue;
             }
             let sealed = self.rows_of(&key)?.ok_or_else(|| self.damaged("rows of the window are missing"))?;
@@ -180,9 +175,6 @@ impl Store {
         }
         let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
         intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
-        let forwarded: Option<(u64, u64)> = self.read(INTENT_FORWARDED)?;
-        let forwarded = forwarded.filter(|(of, _)| *of == intent.attempt);
-        intent.after.totals.forwarded = forwarded.map_or(0, |(_, forwarded)| forwarded);
         let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
         intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);
         Ok(())

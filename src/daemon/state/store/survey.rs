@@ -5,7 +5,7 @@ use crate::daemon::state::directory::FORMAT;
 use crate::daemon::state::records::OffsetRange;
 use crate::ledger::classes::Ledger;
 use crate::records::schema::Schema;
-use crate::telemetry::{Totals, is_none};
+use crate::telemetry::Totals;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -52,9 +52,6 @@ pub struct Survey {
     pub positions: Vec<Position>,
     /// What became of all records.
     pub totals: Totals,
-    /// Of them, records that were handed to other instances of the group; left out where there are none.
-    #[serde(skip_serializing_if = "is_none")]
-    pub forwarded: u64,
     /// Records held: `consumed` less all others.
     pub held: u64,
     /// Of them, lines on disk; a record that is released in part waits too.
@@ -103,7 +100,6 @@ impl Store {
             }),
             positions: positions.map(|(&(topic, partition), &offset)| Position { topic, partition, offset }).collect(),
             totals: progress.totals,
-            forwarded: progress.totals.forwarded,
             held: progress.totals.held().unwrap_or_default(),
             waiting_lines: found.held.len() as u64,
             plan: progress.plan_version,

@@ -6,7 +6,6 @@
 //! election of a leader that had not got it.
 
 use crate::io::input::Place;
-use crate::io::residue::Marks;
 use hashbrown::DefaultHashBuilder;
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -31,8 +30,6 @@ pub(super) struct Content<'a>(pub Option<i64>, pub Option<&'a [u8]>, pub Option<
 pub(super) struct Followed {
     places: BTreeMap<Place, (i64, u64)>,
     digests: DefaultHashBuilder,
-    /// What has been taken up of a partition in which instances hand each other records.
-    marks: BTreeMap<Place, Marks>,
 }
 
 impl Followed {
@@ -57,23 +54,11 @@ impl Followed {
     /// A partition has gone; it may come back at another offset.
     pub(super) fn forget(&mut self, place: Place) {
         self.places.remove(&place);
-        self.marks.remove(&place);
     }
 
     /// Every partition is sought.
     pub(super) fn clear(&mut self) {
         self.places.clear();
-        self.marks.clear();
-    }
-
-    /// What has been taken up of a partition; none where that is not known yet.
-    pub(super) fn marks(&mut self, place: Place) -> Option<&mut Marks> {
-        self.marks.get_mut(&place)
-    }
-
-    /// Notes what had been taken up of a partition before it came.
-    pub(super) fn know(&mut self, place: Place, marks: Marks) {
-        self.marks.insert(place, marks);
     }
 }
 
