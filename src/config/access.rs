@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use zeroize::Zeroizing;
+
 use super::{Problem, Secret, SecretError, Telemetry};
 
 /// Why a file that only we may read is not accepted.
@@ -26,6 +28,25 @@ pub(super) fn guarded(path: &Path) -> Result<(), AccessError> {
     let mode = std::fs::metadata(path).map_err(|e| AccessError::Unreadable(e.kind()))?.permissions().mode() & 0o7777;
     let others = mode & 0o007;
     if others == 0 { Ok(()) } else { Err(AccessError::Exposed { mode }) }
+}
+
+/// Bytes of a secret's file.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// The content of a file that only we may read, without its last line break.
+pub(super) fn secret_text(path: &Path) -> Result<Zeroizing<String>, AccessError> {
+    guarded(path)?;
+    // A pipe would be waited for, and what a client cannot take is told here.
+    if !std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES) {
+        return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidInput));
+    }
+    let mut text = Zeroizing::new(std::fs::read_to_string(path).map_err(|e| AccessError::Unreadable(e.kind()))?);
+    if text.contains('\0') {
+        return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidData));
+    }
+    let length = text.trim_end_matches(['\r', '\n']).len();
+    text.truncate(length);
+    if text.is_empty() { Err(AccessError::Empty) } else { Ok(text) }
 }
 
 impl Telemetry {

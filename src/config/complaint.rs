@@ -20,3 +20,9 @@ impl Complaints {
         }
     }
 }
+
+/// Whether groups and joins may be called so.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..65).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b))
+}

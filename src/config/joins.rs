@@ -1,6 +1,6 @@
 //! What `[[join]]` goes with.
 
-use super::complaint::Complaints;
+use super::complaint::{Complaints, is_name};
 use super::source::is_of_several;
 use super::{Config, Join, SourceKind};
 use std::collections::BTreeSet;
@@ -20,9 +20,12 @@ pub(super) fn joins(config: &Config, found: &mut Complaints) {
     let mut names = BTreeSet::new();
     for (index, join) in joins.iter().enumerate() {
         let key = |name: &str| format!("join[{index}].{name}");
-        let legal = (1..65).contains(&join.name.len())
-            && join.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b));
-        found.unless(legal, &key("name"), "this is no name of a join", "use a-z, 0-9, '_' and '-', at most 64");
+        found.unless(
+            is_name(&join.name),
+            &key("name"),
+            "this is no name of a join",
+            "use a-z, 0-9, '_' and '-', at most 64",
+        );
         found.unless(names.insert(&join.name), &key("name"), "two joins have this name", "name each once");
         let one = join.topic.is_some() != join.path.is_some();
         found.unless(one, &key("topic"), "profiles are in a topic or in a file", "set one of topic and path");

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
-use super::access::{AccessError, guarded};
+use super::access::{AccessError, secret_text};
 
 /// A schema registry with the REST interface of Confluent's (Karapace and Apicurio have it too).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,14 +31,8 @@ impl Registry {
     /// The user's password, where one is configured.
     ///
     /// # Errors
-    /// When its file cannot be read or is open to everybody.
-    pub fn password(&self) -> Result<Option<zeroize::Zeroizing<String>>, AccessError> {
-        let Some(path) = &self.password_file else { return Ok(None) };
-        guarded(path)?;
-        let text = std::fs::read_to_string(path).map_err(|error| AccessError::Unreadable(error.kind()))?;
-        let mut text = zeroize::Zeroizing::new(text);
-        let length = text.trim_end_matches(['\r', '\n']).len();
-        text.truncate(length);
-        Ok(Some(text))
+    /// When its file cannot be read, is empty, or is open to everybody.
+    pub fn password(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
+        self.password_file.as_deref().map(secret_text).transpose()
     }
 }

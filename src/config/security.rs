@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::access::{AccessError, guarded};
+use super::access::{AccessError, secret_text};
 
 /// How the connection to a broker is protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -119,32 +119,13 @@ pub struct Oauth {
     pub extensions: BTreeMap<String, String>,
 }
 
-/// Bytes of a secret's file.
-const MOST_BYTES: u64 = 64 << 10;
-
-/// The content of a file that only we may read, without its last line break.
-fn content(path: &Path) -> Result<Zeroizing<String>, AccessError> {
-    guarded(path)?;
-    // A pipe would be waited for, and what a client cannot take is told here.
-    if !std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES) {
-        return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidInput));
-    }
-    let mut text = Zeroizing::new(std::fs::read_to_string(path).map_err(|e| AccessError::Unreadable(e.kind()))?);
-    if text.contains('\0') {
-        return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidData));
-    }
-    let length = text.trim_end_matches(['\r', '\n']).len();
-    text.truncate(length);
-    if text.is_empty() { Err(AccessError::Empty) } else { Ok(text) }
-}
-
 impl Security {
     /// The user's password as it is now; none where none is configured.
     ///
     /// # Errors
     /// When its file cannot be read, is empty, or is open to everybody.
     pub fn password(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
-        self.password_file.as_deref().map(content).transpose()
+        self.password_file.as_deref().map(secret_text).transpose()
     }
 
     /// Whether anything is configured.
@@ -175,6 +156,6 @@ impl Oauth {
     /// # Errors
     /// When its file cannot be read, is empty, or is open to everybody.
     pub fn client_secret(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
-        self.client_secret_file.as_deref().map(content).transpose()
+        self.client_secret_file.as_deref().map(secret_text).transpose()
     }
 }

@@ -12,7 +12,7 @@ mod security;
 use anonymize::anonymize;
 use security::security;
 
-use super::complaint::{Complaint, Complaints};
+use super::complaint::{Complaint, Complaints, is_name};
 use super::erasure::erasure;
 use super::joins::joins;
 use super::paths::{clashes, empty, is_dash};
@@ -77,7 +77,9 @@ fn source(config: &Config, found: &mut Complaints) {
             found.unless(streamed, "source.format", "parquet is not read from standard input", remedy);
         }
     }
-    separator(source.separator, "source.separator", found);
+    let remedy = "give one ASCII character like \",\" or \"\\t\"";
+    let message = "this character cannot separate fields";
+    found.unless(is_separator(source.separator), "source.separator", message, remedy);
     found.unless(source.max_record_bytes > 0, "source.max_record_bytes", "no record would fit", "give at least 1B");
     properties::source(&config.source.librdkafka, found);
     let file = !empty(&config.schema.file);
@@ -97,15 +99,6 @@ fn registry(config: &Config, found: &mut Complaints) {
     }
     let both = registry.user.is_some() == registry.password_file.is_some();
     found.unless(both, "registry.user", "a user and a password belong together", "set registry.password_file too");
-}
-
-fn separator(separator: char, key: &str, found: &mut Complaints) {
-    found.unless(
-        is_separator(separator),
-        key,
-        "this character cannot separate fields",
-        "give one ASCII character like \",\" or \"\\t\"",
-    );
 }
 
 fn rules(config: &Config, found: &mut Complaints) {
@@ -322,9 +315,7 @@ fn groups(config: &Config, found: &mut Complaints) {
     let mut owner: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, group) in config.group.iter().enumerate() {
         let key = format!("group[{index}].name");
-        let legal = (1..65).contains(&group.name.len())
-            && group.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b));
-        found.unless(legal, &key, "this is no name of a group", "use a-z, 0-9, '_' and '-', at most 64");
+        found.unless(is_name(&group.name), &key, "this is no name of a group", "use a-z, 0-9, '_' and '-', at most 64");
         found.unless(names.insert(&group.name), &key, "two groups have this name", "name each once");
         let key = format!("group[{index}].attributes");
         found.unless(!group.attributes.is_empty(), &key, "the group is empty", "name attributes, or remove the group");

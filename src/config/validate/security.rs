@@ -29,10 +29,10 @@ pub(super) fn security(config: &Config, found: &mut Complaints) {
     let security = &config.source.security;
     let used = config.uses_kafka() || !security.is_given();
     found.unless(used, "source.security", "no topic is read or written", "remove it");
-    for properties in [&config.source.librdkafka, &config.sink.librdkafka] {
-        table("source.security", security, properties, found);
+    table("source.security", security, found);
+    for (section, properties) in [("source", &config.source.librdkafka), ("sink", &config.sink.librdkafka)] {
+        beside(section, security, properties, found);
     }
-    found.0.dedup_by(|a, b| a.key == b.key && a.message == b.message);
 }
 
 /// Whether the address is of this machine, or the way to it is encrypted.
@@ -46,12 +46,9 @@ fn is_safe(address: &str) -> bool {
         || address.strip_prefix("http://").is_some_and(host)
 }
 
-fn table(name: &str, security: &Security, properties: &Properties, found: &mut Complaints) {
+fn table(name: &str, security: &Security, found: &mut Complaints) {
     let mut unless = |fulfilled: bool, key: &str, message: &str, remedy: &str| {
-        let key = format!("{name}.{key}");
-        if !found.0.iter().any(|known| known.key == key && known.message == message) {
-            found.unless(fulfilled, &key, message, remedy);
-        }
+        found.unless(fulfilled, &format!("{name}.{key}"), message, remedy);
     };
     let Security { protocol, oauth, .. } = security;
     for (key, path) in security.files() {
@@ -125,20 +122,15 @@ fn table(name: &str, security: &Security, properties: &Properties, found: &mut C
             unless(legal, &key, "this is no name of an extension", "use letters alone, and not \"auth\"");
         }
     }
-    beside(name, security, properties, found);
 }
 
-/// Refuses the properties that a table takes the place of.
-fn beside(name: &str, security: &Security, properties: &Properties, found: &mut Complaints) {
-    if security.is_given() {
-        let section = name.strip_suffix(".security").unwrap_or(name);
-        for (property, _) in properties.iter() {
-            let taken = TAKEN.iter().any(|start| property.starts_with(start)) && !LEFT.contains(&property);
-            // The properties may be those of the sink that takes the source's table over.
-            let key = format!("{section}.librdkafka.{property}");
-            let message = format!("[{name}] says it, and this property says it again");
-            found.unless(!taken, &key, &message, &format!("remove it, and set {name}.{}", instead(property)));
-        }
+/// Refuses the properties that the table takes the place of.
+fn beside(section: &str, security: &Security, properties: &Properties, found: &mut Complaints) {
+    let taken = |property: &str| TAKEN.iter().any(|start| property.starts_with(start)) && !LEFT.contains(&property);
+    for (property, _) in properties.iter().filter(|(property, _)| security.is_given() && taken(property)) {
+        let key = format!("{section}.librdkafka.{property}");
+        let remedy = format!("remove it, and set source.security.{}", instead(property));
+        found.unless(false, &key, "[source.security] says it, and this property says it again", &remedy);
     }
 }
 
