@@ -153,7 +153,6 @@ fn threat_06_no_canary_anywhere_file_to_file() {
             ("SOURCE__MAX_RECORD_BYTES", "4096"),
             ("TELEMETRY__LOG_FORMAT", format),
             ("PRIVACY__MAX_HOLD_BATCHES", hold),
-            ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
             ("BATCH__MAX_WAIT", "50ms"),
         ]);
         let mut records = crowd();

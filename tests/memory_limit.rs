@@ -90,7 +90,6 @@ fn run(place: &Place, limit: &str) -> (u64, BTreeMap<String, f64>, Outcome) {
         ("TELEMETRY__LOG_LEVEL", "warn"),
         ("PRIVACY__BATCH_CROWD", "3"),
         ("BATCH__MAX_RECORDS", "600"),
-        ("TELEMETRY__ATTACK_INTERVAL", "0s"),
     ];
     let mut process: Process = place.start(&settings);
     let (mut peak, mut highest, deadline) = (0, BTreeMap::new(), Instant::now() + PATIENCE);

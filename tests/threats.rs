@@ -296,12 +296,7 @@ fn threat_14_the_end_of_the_file_releases_no_small_class() {
 fn threat_14_a_signal_releases_no_small_class() {
     for (hold, kill) in [("0", false), ("3", false), ("3", true)] {
         let place = Place::new(&schema(&[PERSON, CITY]), "");
-        let overrides = [
-            ("SOURCE__PATH", "-"),
-            ("PRIVACY__MAX_HOLD_BATCHES", hold),
-            ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
-            ("BATCH__MAX_WAIT", "50ms"),
-        ];
+        let overrides = [("SOURCE__PATH", "-"), ("PRIVACY__MAX_HOLD_BATCHES", hold), ("BATCH__MAX_WAIT", "50ms")];
         let mut process = place.start(&overrides);
         process.feed(TWO);
         std::thread::sleep(Duration::from_millis(300));
@@ -351,7 +346,6 @@ fn threat_14_what_is_held_is_not_stuck_in_a_quiet_stream() {
     let overrides = [
         ("SOURCE__PATH", "-"),
         ("PRIVACY__MAX_HOLD_BATCHES", "9"),
-        ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
         ("BATCH__MAX_WAIT", "50ms"),
         ("BATCH__MAX_AGE", "600ms"),
     ];

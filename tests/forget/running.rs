@@ -7,13 +7,12 @@ use crate::support::canaries::Canaries;
 use crate::{forget, receipt, start, with_token};
 
 /// Records come by a pipe, and wait for a crowd.
-pub const LIVE: [(&str, &str); 6] = [
+pub const LIVE: [(&str, &str); 5] = [
     ("SOURCE__PATH", "-"),
     ("TELEMETRY__TOKEN_FILE", "token"),
     ("TELEMETRY__LOG_LEVEL", "debug"),
     ("BATCH__MAX_WAIT", "30ms"),
     ("PRIVACY__MAX_HOLD_BATCHES", "200"),
-    ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
 ];
 
 #[test]

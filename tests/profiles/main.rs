@@ -100,7 +100,6 @@ impl Scene {
                 ("SINK__COMMITS_TOPIC", &self.commits),
                 ("PRIVACY__BATCH_CROWD", "3"),
                 ("PRIVACY__MAX_HOLD_BATCHES", self.hold),
-                ("PRIVACY__HOLD_ABOVE_LOSS", "0"),
                 ("BATCH__MAX_RECORDS", &self.batch),
                 ("BATCH__MAX_WAIT", wait),
                 ("BATCH__MAX_AGE", "1h"),
