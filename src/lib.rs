@@ -15,7 +15,7 @@
 //! | 3 | [`ledger`], [`risk`] | what has left; what singles people out: identifiers, quasi-identifiers, exposure |
 //! | 2 | [`codec`], [`counting`] | from bytes to cells and from cells to lines; group counting, on a CPU or a GPU |
 //! | 1 | [`records`] | schema, hierarchies, canonical values, codes |
-//! | 0 | [`config`], [`telemetry`], [`faults`] | typed configuration; events that are log and metric at once; crash points of the tests |
+//! | 0 | [`config`], [`telemetry`], [`html`], [`faults`] | typed configuration; events that are log and metric at once; the layout of pages; crash points of the tests |
 
 pub mod anonymity;
 pub mod cli;
@@ -27,6 +27,7 @@ pub mod dataset;
 pub mod evaluation;
 pub mod faults;
 pub mod generate;
+pub mod html;
 pub mod io;
 pub mod ledger;
 pub mod records;

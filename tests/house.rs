@@ -8,8 +8,9 @@ use std::path::Path;
 mod sources;
 
 /// An import goes strictly downward. The ground floor may use itself.
-const FLOORS: [(&str, u8); 17] = [
+const FLOORS: [(&str, u8); 18] = [
     ("faults", 0),
+    ("html", 0),
     ("config", 0),
     ("telemetry", 0),
     ("records", 1),

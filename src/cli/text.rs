@@ -1,5 +1,6 @@
 //! Numbers, shares and names as people read them.
 
+use crate::html::steers;
 use crate::risk::identifiers::Reason;
 
 /// `1234567` as `1,234,567`.
@@ -43,10 +44,6 @@ pub fn seconds(s: f64) -> String {
 
 /// A name without what steers a terminal or turns the direction of a text: names come from the file.
 pub fn clean(name: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
     let clean: String = name.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect();
     if clean.trim().is_empty() { "(no name)".to_owned() } else { clean }
 }

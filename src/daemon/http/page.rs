@@ -1,12 +1,10 @@
-//! The status page: one file that carries its style and script, and the policy that admits just these two.
+//! The status page: one document that carries its style and script, and the policy that admits just these two.
 
 use std::sync::LazyLock;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use sha2::{Digest, Sha256};
+use crate::html::{STYLE, document, source};
+use maud::{Markup, PreEscaped, html};
 
-const FRAME: &str = include_str!("status.html");
-const STYLE: &str = include_str!("status.css");
 const SCRIPT: &str = include_str!("status.js");
 
 pub(super) struct Page {
@@ -15,18 +13,151 @@ pub(super) struct Page {
     pub policy: String,
 }
 
-pub(super) static PAGE: LazyLock<Page> = LazyLock::new(|| {
-    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
-    Page {
-        html: FRAME.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT),
-        policy: format!(
-            "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; connect-src 'self'; img-src data:; \
-             base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-            hash(STYLE),
-            hash(SCRIPT)
-        ),
-    }
+pub(super) static PAGE: LazyLock<Page> = LazyLock::new(|| Page {
+    html: document("throng", &html! {}, &body()),
+    policy: format!(
+        "default-src 'none'; style-src {}; script-src {}; connect-src 'self'; img-src data:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'",
+        source(STYLE),
+        source(SCRIPT)
+    ),
 });
+
+/// A section with a heading, which the script fills.
+fn section(name: &str, title: &str, about: &str, content: &Markup) -> Markup {
+    html! {
+        section aria-labelledby={ (name) "-title" } {
+            h2 id={ (name) "-title" } { (title) }
+            @if !about.is_empty() { p.legend { (about) } }
+            (content)
+        }
+    }
+}
+
+/// A table of two columns, whose rows the script fills.
+fn facts(id: &str) -> Markup {
+    html! { table { tbody id=(id) {} } }
+}
+
+fn body() -> Markup {
+    html! {
+        body.status {
+            header {
+                h1 { "throng" }
+                p.soft #promise { "each record leaves in a crowd" }
+                p.pill #state role="status" { "connecting" }
+            }
+            noscript {
+                p.alarm { "This page draws with its own script; without it, the numbers are at " a href="metrics" { "/metrics" } "." }
+            }
+            svg #ink hidden {}
+            main {
+                div #doubts hidden {
+                    (section("doubts", "What the schema leaves unprotected", "", &html! { div.card { ul #doubt-list {} } }))
+                }
+                (section("risk", "Re-identification risk", "how surely a person can be found by the values of a record",
+                    &html! { div.row.three #risk {} }))
+                (section("account", "Every record accounted for", "since the beginning, across restarts", &account()))
+                (section("flow", "Flow and cost", "", &html! { div.row.three #flow {} }))
+                (section("plan", "Plan", "", &plan()))
+                div #evidence hidden {
+                    (section("evidence", "What recent records would give away untreated",
+                        "names of attributes only, and nothing that few people support", &evidence()))
+                }
+                (section("detail", "Details", "", &details()))
+            }
+            footer {
+                @for (page, name) in [("metrics", "metrics"), ("plan", "plan"), ("status.json", "status"), ("readyz", "readiness")] {
+                    a href=(page) { (name) }
+                }
+                span #version {}
+            }
+            script { (PreEscaped(SCRIPT)) }
+        }
+    }
+}
+
+fn account() -> Markup {
+    html! {
+        div.card {
+            p.figure { b #consumed { "0" } " consumed " span.soft #conserved {} }
+            div #bar role="img" aria-label="records by outcome" {}
+            ul.legend #outcomes {}
+            p.says {
+                "Released: at least one value has left. Suppressed: nothing has left. Held: waits for more people. Dead lettered: could \
+                not be read; only its place is kept. Dropped: a record without content, which Kafka writes to delete a key."
+            }
+        }
+    }
+}
+
+fn plan() -> Markup {
+    let heads = [("group", ""), ("attributes", ""), ("ways to generalize", "n"), ("records released", "n")];
+    html! {
+        div.card {
+            p.sub #plan-line {}
+            div.scroll tabindex="0" role="region" aria-labelledby="plan-title" {
+                table.long role="table" {
+                    thead role="rowgroup" {
+                        tr role="row" {
+                            @for (name, class) in heads { th scope="col" role="columnheader" class=(class) { (name) } }
+                        }
+                    }
+                    tbody #groups role="rowgroup" {}
+                }
+            }
+            p.soft #chosen-line {}
+            ul.soft #wishes {}
+            p.soft #treatments {}
+        }
+    }
+}
+
+fn evidence() -> Markup {
+    html! {
+        div.row {
+            div.card {
+                p.sub #evidence-line {}
+                (facts("evidence-facts"))
+                h3 { "Combinations of attributes that single out many people" }
+                p.set #qids {}
+                p.says {
+                    "Some combination of their values is shared by fewer than k people (a quasi-identifier). Those that only few people \
+                    stand out by are not named."
+                }
+            }
+            div.card {
+                h3 { "Which attribute tells another" }
+                p.says {
+                    "A solid line: knowing the one tells the other, the thicker the more surely, on the mean. Dashed: some single value \
+                    of the one tells the other."
+                }
+                svg #inferences viewBox="0 0 460 330" role="img" aria-label="attributes, joined where one tells the other" {}
+                h3 { "The single values that tell most" }
+                p.says {
+                    "From which attribute to which, how surely, and how many people it is true of; which values these are is not said."
+                }
+                (facts("strongest"))
+            }
+        }
+    }
+}
+
+fn details() -> Markup {
+    html! {
+        div.row.three {
+            div.card { h3 { "Suppressed, by reason" } (facts("suppressed")) }
+            div.card { h3 { "Dead letters, by reason" } (facts("dead")) }
+            div.card {
+                h3 { "State" }
+                (facts("sizes"))
+                p.says {
+                    "What says “about” is rounded and renewed with a plan or every ten minutes, so that it tells nothing of a single record."
+                }
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -53,7 +184,7 @@ mod tests {
     #[test]
     fn the_page_can_be_read_by_everybody() {
         let html = &PAGE.html;
-        assert!(html.contains("<main>") && html.contains("max-width: 32rem"));
+        assert!(html.contains("<main>") && html.contains("max-width: 40rem"));
         assert_eq!(html.matches("<th ").count(), html.matches("<th scope=").count());
         assert_eq!(
             html.matches("class=\"scroll\"").count(),

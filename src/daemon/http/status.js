@@ -17,7 +17,7 @@
     unknown_attribute: "an attribute that the schema does not know", wrong_type: "a value is not of the schema's type",
   };
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
-  const COLOURS = { released: "released", suppressed: "suppressed", held: "held", dead_lettered: "dead", dropped: "dropped" };
+  const COLOURS = { released: "cool", suppressed: "grey", held: "blue", dead_lettered: "warm", dropped: "greypale" };
   const byId = (id) => document.getElementById(id);
   const SVG = byId("ink").namespaceURI;
   const colour = (name) => `var(--${name})`;
@@ -68,7 +68,7 @@
   const charts = [];
   const chart = (place, title, spec) => {
     const figure = make("p", { class: "figure" });
-    const svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
+    const svg = draw("svg", { class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
     const axis = make("div", { class: "axis" });
     const card = make("div", { class: "card" }, make("h3", {}, title), figure, svg, axis);
     const keys = spec.stack ? spec.stack.map(([name], i) => ["s" + i, name]) : spec.keys ?? [];
@@ -157,8 +157,8 @@
   const risk = (title, of, extra = {}) =>
     chart("risk", title, {
       top: 1, unit: share, ...extra,
-      lines: [{ of: (p) => known(p.risk_before, of(p.risk_before)), colour: "before" }, { of: (p) => of(p.risk_after), colour: "after" }],
-      keys: [["before", "as records arrive"], ["after", "as they leave"]],
+      lines: [{ of: (p) => known(p.risk_before, of(p.risk_before)), colour: "warm" }, { of: (p) => of(p.risk_after), colour: "cool" }],
+      keys: [["warm", "as records arrive"], ["cool", "as they leave"]],
       read: pair(of),
     });
 
@@ -175,8 +175,8 @@
 
   chart("flow", "Throughput, records per second", {
     unit: short,
-    lines: [{ of: (p) => p.consumed, colour: "suppressed" }, { of: (p) => p.released, colour: "released" }],
-    keys: [["suppressed", "read from the source"], ["released", "released"]],
+    lines: [{ of: (p) => p.consumed, colour: "grey" }, { of: (p) => p.released, colour: "cool" }],
+    keys: [["grey", "read from the source"], ["cool", "released"]],
     says: "Records are taken in batches, so the curve has steps.",
     read: (p, s, now) => [
       bold(short(now ? s.consumed_per_second : p?.consumed)), " in", arrow(),
@@ -196,13 +196,13 @@
   });
   chart("flow", "Information loss", {
     unit: share,
-    lines: [{ of: (p) => p.loss, colour: "before" }],
+    lines: [{ of: (p) => p.loss, colour: "warm" }],
     says: "How much detail the generalization takes: 0 % is every value as it came, 100 % is nothing but *.",
     read: (p) => [bold(share(p?.loss)), ` of the detail; ${share(p?.exact_share)} of cells exact`],
   });
   chart("flow", "Suppressed", {
     unit: short,
-    lines: [{ of: (p) => p.suppressed, colour: "suppressed" }],
+    lines: [{ of: (p) => p.suppressed, colour: "grey" }],
     says: "Records of which nothing leaves, because no crowd was found for them. The reasons are below.",
     read: (p, s, now) => {
       // Now: the last ten seconds together, since a single one may have no batch.
@@ -215,13 +215,13 @@
   });
   chart("flow", "Lag behind the source", {
     unit: short,
-    lines: [{ of: (p) => p.lag_records, colour: "held" }],
+    lines: [{ of: (p) => p.lag_records, colour: "blue" }],
     says: "Records that have been written to the source and not read yet. If it grows, more arrives than leaves.",
     read: (p) => (p && p.lag_records == null ? [bold("–"), " this source has no lag"] : [bold(short(p?.lag_records)), " records"]),
   });
   chart("flow", "Held for a better crowd", {
     unit: short,
-    lines: [{ of: (p) => p.held, colour: "held" }],
+    lines: [{ of: (p) => p.held, colour: "blue" }],
     says: "Records that wait for later batches (privacy.max_hold_batches), where more people may share their values.",
     read: (p) => [bold(count(p?.held)), " records"],
   });
@@ -231,7 +231,7 @@
     const list = shown.length ? shown : [[none, null]];
     byId(id).replaceChildren(...list.map(([name, value]) =>
       make("tr", value == null ? { class: "zero" } : {}, make("td", {}, name),
-        make("td", { class: "number" }, value == null ? "" : typeof value === "number" ? count(value) : value))));
+        make("td", { class: "n" }, value == null ? "" : typeof value === "number" ? count(value) : value))));
   };
 
   const about = (n, unit = count) => (n ? `about ${unit(n)}` : 0);
@@ -276,8 +276,8 @@
     });
     byId("groups").replaceChildren(...described.map(([name, attributes, nodes, fragments]) =>
       make("tr", { role: "row" }, make("th", { scope: "row", role: "rowheader" }, String(name)), make("td", { role: "cell" }, attributes),
-        make("td", { role: "cell", class: "number", "data-name": "ways to generalize" }, count(nodes)),
-        make("td", { role: "cell", class: "number", "data-name": "records released" }, count(fragments)))));
+        make("td", { role: "cell", class: "n", "data-name": "ways to generalize" }, count(nodes)),
+        make("td", { role: "cell", class: "n", "data-name": "records released" }, count(fragments)))));
     const chosen = known.chosen;
     const apart = { identifier: "one of them identifies people", pace: "it changes otherwise within a person", width: "the group would be too wide", elsewhere: "it leaves beside attributes that say more of it", compartment: "a rule keeps it in a compartment", price: "it would cost too much" };
     byId("chosen-line").textContent = chosen ? `The planner chose the groups (plan.groups = "${chosen.how}").` : "";
@@ -349,13 +349,13 @@
       ["searched in", `${time(found.seconds)} by the ${found.computed_by === "cpu" ? "CPU" : "GPU"}`],
     ];
     byId("evidence-facts").replaceChildren(...facts.map(([name, value]) =>
-      make("tr", {}, make("td", {}, name), make("td", { class: "number" }, value))));
+      make("tr", {}, make("td", {}, name), make("td", { class: "n" }, value))));
     byId("qids").replaceChildren(...found.minimal_qids.slice(0, 12).map((set) => make("span", {}, set.join(" + "))),
       ...(all > 12 ? [`and ${count(all - 12)} more`] : all ? [] : ["none"]));
     graph(found.inferences, found.strongest);
     byId("strongest").replaceChildren(...(found.strongest.length ? found.strongest.slice(0, 8).map((i) =>
-      make("tr", {}, make("td", {}, `${i.from} → ${i.to}`), make("td", { class: "number" }, share(i.probability)),
-        make("td", { class: "number" }, `about ${count(i.support)} people`)))
+      make("tr", {}, make("td", {}, `${i.from} → ${i.to}`), make("td", { class: "n" }, share(i.probability)),
+        make("td", { class: "n" }, `about ${count(i.support)} people`)))
       : [make("tr", { class: "zero" }, make("td", {}, "none"))]));
   };
 

@@ -1,33 +1,31 @@
-//! Charts as inline SVG: no script, sized by the page, coloured by its style sheet.
+//! Charts as inline SVG, coloured by the style sheet.
 
-use crate::cli::page::bars::{Bar, bars};
+use crate::cli::page::{Bar, bars};
 use crate::cli::text::{number, percent};
-use crate::risk::audit::Report;
+use crate::risk::audit::{AttributeReport, Report};
+use crate::risk::exposure::Bin;
+use maud::{Markup, html};
 
 /// A hundred dots: how many of a hundred records stand alone, below k, in a crowd.
-pub fn hundred(report: &Report) -> String {
+pub fn hundred(report: &Report) -> Markup {
     let risk = &report.risk.risk;
     let all = report.rows.max(1) as f64;
     let parts = [risk.records_unique, risk.records_below_k - risk.records_unique, report.rows - risk.records_below_k];
     let dots = apportion(parts.map(|n| n as f64 / all));
-    let mut out = String::from("<svg viewBox=\"0 0 258 130\" role=\"img\" aria-label=\"of a hundred records\">");
-    let colours = ["warmer", "pale", "coolpale"];
-    let classes = colours.iter().zip(dots).flat_map(|(colour, n)| std::iter::repeat_n(*colour, n));
-    for (index, colour) in classes.enumerate() {
-        let (x, y) = (index % 20, index / 20);
-        out += &format!(
-            "<circle class=\"{colour}\" cx=\"{:.1}\" cy=\"{}\" r=\"4.6\"/>",
-            6.5 + x as f64 * 12.47,
-            8 + y * 16
-        );
+    let kinds = [("warmer", "alone", 2), ("pale", "below k", 78), ("coolpale", "in a crowd", 160)];
+    let colours = kinds.iter().zip(dots).flat_map(|((colour, ..), n)| std::iter::repeat_n(*colour, n));
+    html! {
+        svg viewBox="0 0 258 130" role="img" aria-label="of a hundred records" {
+            @for (at, colour) in colours.enumerate() {
+                circle.(colour) cx=(format!("{:.1}", 6.5 + (at % 20) as f64 * 12.47)) cy=(8 + at / 20 * 16) r="4.6" {}
+            }
+            @for ((colour, word, x), n) in kinds.iter().zip(dots) {
+                rect.(colour) x=(x) y="98" width="9" height="9" rx="2" {}
+                text.soft x=(x + 14) y="106.5" { (n) " " (word) }
+            }
+            text.soft x="2" y="126" { "of every hundred records" }
+        }
     }
-    let said = ["alone", "below k", "in a crowd"];
-    for (((word, colour), n), x) in said.iter().zip(colours).zip(dots).zip([2.0, 78.0, 160.0]) {
-        out += &format!("<rect class=\"{colour}\" x=\"{x}\" y=\"98\" width=\"9\" height=\"9\" rx=\"2\"/>");
-        out += &format!("<text class=\"small soft\" x=\"{}\" y=\"106.5\">{n} {word}</text>", x + 14.0);
-    }
-    out += "<text class=\"small soft\" x=\"2\" y=\"126\">of every hundred records</text>";
-    out + "</svg>"
 }
 
 /// A hundred dots for shares that sum to 1: the largest remainders round up, and what is not nothing gets one.
@@ -50,139 +48,110 @@ fn apportion(shares: [f64; 3]) -> [usize; 3] {
 }
 
 /// How many records so many columns single out; what fewer had singled out already is paler.
-pub fn reach(report: &Report) -> String {
+pub fn reach(report: &Report) -> Markup {
     let all = report.rows.max(1) as f64;
-    let mut before = 0;
-    let mut steps: Vec<(String, u64)> = report
-        .risk
-        .reach
-        .iter()
-        .map(|step| {
-            (if step.size == 1 { "1 column".to_owned() } else { format!("{} columns", step.size) }, step.records)
-        })
-        .collect();
+    let columns = |n: usize| if n == 1 { "1 column".to_owned() } else { format!("{n} columns") };
+    let mut steps: Vec<(String, u64)> =
+        report.risk.reach.iter().map(|step| (columns(step.size), step.records)).collect();
     if !report.risk.reach_exhausted {
         steps.push((format!("all {}", report.risk.attributes), report.risk.risk.records_below_k));
     }
-    let rows: Vec<Bar> = steps
-        .into_iter()
-        .map(|(label, records)| {
-            let new = records - before;
-            let bar = Bar {
-                pieces: vec![(before as f64 / all, "pale"), (new as f64 / all, "warm")],
-                value: format!("{}  ({})", percent(records as f64 / all), number(records)),
-                tells: format!("{label}: {} records, {} of them new", number(records), number(new)),
-                label,
-            };
-            before = records;
-            bar
-        })
-        .collect();
-    bars(&rows, "records below k by the number of columns known")
+    let before = std::iter::once(0).chain(steps.iter().map(|(_, records)| *records));
+    let bar = |((label, records), before): (&(String, u64), u64)| Bar {
+        pieces: vec![(before as f64 / all, "pale"), ((records - before) as f64 / all, "warm")],
+        value: format!("{}  ({})", percent(*records as f64 / all), number(*records)),
+        hint: format!("{label}: {} records, {} of them new", number(*records), number(records - before)),
+        label: label.clone(),
+    };
+    let rows: Vec<Bar> = steps.iter().zip(before).map(bar).collect();
+    bars("records below k by the number of columns known", &rows)
 }
 
 /// Records by the size of their crowd.
-pub fn crowds(report: &Report) -> String {
+pub fn crowds(report: &Report) -> Markup {
     let bins = &report.risk.risk.distribution;
     let most = bins.iter().map(|bin| bin.records).max().unwrap_or(0).max(1) as f64;
     let all = report.rows.max(1) as f64;
-    let rows: Vec<Bar> = bins
-        .iter()
-        .map(|bin| {
-            let below = bin.to < u64::from(report.k);
-            let colour = if bin.to == 1 && below {
-                "warmer"
-            } else if below {
-                "warm"
-            } else {
-                "cool"
-            };
-            let range = if bin.from == bin.to {
-                number(bin.from)
-            } else {
-                format!("{}–{}", number(bin.from), number(bin.to))
-            };
-            Bar {
-                label: range.clone(),
-                pieces: vec![(bin.records as f64 / most, colour)],
-                value: format!("{}  ({})", percent(bin.records as f64 / all), number(bin.records)),
-                tells: format!("crowds of {range}: {} records in {} classes", number(bin.records), number(bin.classes)),
-            }
-        })
-        .collect();
-    bars(&rows, "records by the size of their crowd")
+    let bar = |bin: &Bin| {
+        let Bin { from, to, records, classes } = *bin;
+        let colour = match to {
+            1 if report.k > 1 => "warmer",
+            to if to < u64::from(report.k) => "warm",
+            _ => "cool",
+        };
+        let range = if from == to { number(from) } else { format!("{}–{}", number(from), number(to)) };
+        Bar {
+            pieces: vec![(records as f64 / most, colour)],
+            value: format!("{}  ({})", percent(records as f64 / all), number(records)),
+            hint: format!("crowds of {range}: {} records in {} classes", number(records), number(classes)),
+            label: range,
+        }
+    };
+    let rows: Vec<Bar> = bins.iter().map(bar).collect();
+    bars("records by the size of their crowd", &rows)
 }
 
 /// Columns by the records that they help to give away.
-pub fn attributes(report: &Report, shown: usize) -> String {
-    let involved: Vec<_> = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).take(shown).collect();
+pub fn attributes(report: &Report, shown: usize) -> Markup {
+    let involved = report.attributes.iter().filter(|a| a.searched && a.minimal_qids > 0).take(shown);
     let all = report.rows.max(1) as f64;
-    let rows: Vec<Bar> = involved
-        .iter()
-        .map(|attribute| Bar {
+    let bar = |attribute: &AttributeReport| {
+        let (share, records) = (attribute.records_at_risk as f64 / all, number(attribute.records_at_risk));
+        Bar {
             label: attribute.name.clone(),
-            pieces: vec![(attribute.records_at_risk as f64 / all, "warm")],
-            value: format!(
-                "{}  ({})  ·  {} of the sets",
-                percent(attribute.records_at_risk as f64 / all),
-                number(attribute.records_at_risk),
-                percent(attribute.involvement),
-            ),
-            tells: format!(
-                "{}: {} records at risk; part of {} quasi-identifiers, the smallest of {} columns",
+            pieces: vec![(share, "warm")],
+            value: format!("{}  ({records})  ·  {} of the sets", percent(share), percent(attribute.involvement)),
+            hint: format!(
+                "{}: {records} records at risk; part of {} quasi-identifiers, the smallest of {} columns",
                 attribute.name,
-                number(attribute.records_at_risk),
                 number(attribute.minimal_qids),
                 attribute.smallest_qid.unwrap_or(0),
             ),
-        })
-        .collect();
-    bars(&rows, "records that each column helps to give away")
+        }
+    };
+    let rows: Vec<Bar> = involved.map(bar).collect();
+    bars("records that each column helps to give away", &rows)
 }
 
+/// Baseline and height of the chart of sizes.
+const BASE: f64 = 160.0;
+const TALL: f64 = 130.0;
+const WIDE: f64 = 480.0;
+
 /// How many minimal quasi-identifiers and largest safe sets there are of each size.
-pub fn sizes(report: &Report) -> String {
+pub fn sizes(report: &Report) -> Markup {
     let largest = report.minimal_qids.iter().chain(&report.maximal_non_qids).map(Vec::len).max().unwrap_or(0);
     let count = |sets: &[Vec<String>], size: usize| sets.iter().filter(|set| set.len() == size).count() as u64;
     let pairs: Vec<(u64, u64)> =
         (1..=largest).map(|n| (count(&report.minimal_qids, n), count(&report.maximal_non_qids, n))).collect();
     let most = pairs.iter().map(|(a, b)| *a.max(b)).max().unwrap_or(0).max(1) as f64;
-    let (width, height, base) = (480.0, 190.0, 160.0);
-    let step = width / largest.max(1) as f64;
+    let step = WIDE / largest.max(1) as f64;
     let thick = (step * 0.36).min(34.0);
-    let mut out = format!(
-        "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"sets by their number of columns\">\
-         <line class=\"axis\" x1=\"0\" x2=\"{width}\" y1=\"{base}\" y2=\"{base}\"/>"
-    );
-    for (index, (qids, safe)) in pairs.iter().enumerate() {
-        let middle = (index as f64 + 0.5) * step;
-        for (n, colour, x) in [(*qids, "warm", middle - thick - 1.0), (*safe, "cool", middle + 1.0)] {
-            if n == 0 {
-                continue;
+    let tenths = |x: f64| format!("{x:.1}");
+    let column = |n: u64, colour: &str, x: f64, size: usize| {
+        let tall = (n as f64 / most * TALL).max(2.0);
+        html! {
+            @if n > 0 {
+                g {
+                    title { (number(n)) " of " (size) " columns" }
+                    rect.(colour) x=(tenths(x)) y=(tenths(BASE - tall)) width=(tenths(thick)) height=(tenths(tall)) rx="2" {}
+                    @if largest <= 14 {
+                        text.soft.mid x=(tenths(x + thick / 2.0)) y=(tenths(BASE - tall - 5.0)) { (compact(n)) }
+                    }
+                }
             }
-            let tall = (n as f64 / most * 130.0).max(2.0);
-            out += &format!(
-                "<g><title>{} of {} columns</title><rect class=\"{colour}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{thick:.1}\" height=\"{tall:.1}\" rx=\"2\"/>",
-                number(n),
-                index + 1,
-                base - tall
-            );
-            if largest <= 14 {
-                out += &format!(
-                    "<text class=\"small soft mid\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                    x + thick / 2.0,
-                    base - tall - 5.0,
-                    compact(n)
-                );
-            }
-            out += "</g>";
         }
-        if largest <= 24 || (index + 1) % 5 == 0 {
-            out +=
-                &format!("<text class=\"small soft mid\" x=\"{middle:.1}\" y=\"{}\">{}</text>", base + 16.0, index + 1);
+    };
+    html! {
+        svg viewBox={ "0 0 " (WIDE) " 190" } role="img" aria-label="sets by their number of columns" {
+            line.axis x1="0" x2=(WIDE) y1=(BASE) y2=(BASE) {}
+            @for (size, (qids, safe)) in (1..).zip(&pairs) {
+                @let middle = (size as f64 - 0.5) * step;
+                (column(*qids, "warm", middle - thick - 1.0, size)) (column(*safe, "cool", middle + 1.0, size))
+                @if largest <= 24 || size % 5 == 0 { text.soft.mid x=(tenths(middle)) y=(BASE + 16.0) { (size) } }
+            }
         }
     }
-    out + "</svg>"
 }
 
 /// `12345` as `12k`: room is scarce above a column.

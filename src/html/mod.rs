@@ -1,0 +1,62 @@
+//! HTML of all pages: one document layout and one style sheet. `maud` escapes every text; nothing is fetched from elsewhere.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+/// The style sheet of all pages.
+pub const STYLE: &str = include_str!("style.css");
+
+/// A self-contained document. `more` are further elements of the head.
+#[must_use]
+pub fn document(title: &str, more: &Markup, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                (more)
+                title { (title) }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            (body)
+        }
+    };
+    page.into_string().chars().map(|c| if c != '\n' && steers(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Content-Security-Policy of [`document`]: its style sheet, and nothing else.
+#[must_use]
+pub fn style_policy() -> String {
+    format!("default-src 'none'; style-src {}; img-src data:", source(STYLE))
+}
+
+/// A style sheet or script as a policy admits it.
+#[must_use]
+pub fn source(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
+}
+
+/// Whether a character controls a terminal or the direction of a text.
+#[must_use]
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_become_markup() {
+        let name = "<b a=\"2\">&\u{0}b\u{202e}";
+        let page = document(name, &html! {}, &html! { body title=(name) { (name) } });
+        let escaped = "&lt;b a=&quot;2&quot;&gt;&amp;\u{fffd}b\u{fffd}";
+        assert_eq!(page.matches(escaped).count(), 3, "{page}");
+        assert!(!page.contains("<b "));
+    }
+}
