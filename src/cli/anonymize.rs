@@ -10,7 +10,7 @@ use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, Used};
-use crate::counting::SpillWriter;
+use crate::counting::CodeWriter;
 use crate::dataset::{
     Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, Source, Step, anonymize, files_written, frontier,
 };
@@ -186,7 +186,7 @@ impl AnonymizeArgs {
         let Some(directory) = &self.temp else { return Ok(()) };
         let unfit =
             || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
-        SpillWriter::new(directory, 0).with_context(unfit).map(drop).map_err(Failure::Usage)
+        CodeWriter::new(Some(directory), 0).with_context(unfit).map(drop).map_err(Failure::Usage)
     }
 
     /// What is written: the release, by the paths that it takes (at first, its name alone), and the report.

@@ -34,7 +34,7 @@ impl Trial {
 }
 
 /// Is a table large enough that a device may win?
-pub(super) fn is_worth_a_trial(rows: usize, width: usize) -> bool {
+pub fn is_worth_a_trial(rows: usize, width: usize) -> bool {
     rows.saturating_mul(width) >= WORTH_A_TRIAL
 }
 
@@ -103,24 +103,28 @@ impl<'a> Chosen<'a> {
         threads: usize,
         open: impl FnOnce() -> Result<Arc<dyn Device>, DeviceError>,
     ) -> Result<Self, DeviceError> {
-        let cpu = CpuCounter::new(table, threads);
         let opened = match wanted {
-            Wanted::Cpu => return Ok(Self::Cpu(cpu, None)),
-            Wanted::Auto if !is_worth_a_trial(table.rows(), table.width()) => return Ok(Self::Cpu(cpu, None)),
+            Wanted::Cpu => return Ok(Self::Cpu(CpuCounter::new(table, threads), None)),
+            Wanted::Auto if !is_worth_a_trial(table.rows(), table.width()) => {
+                return Ok(Self::Cpu(CpuCounter::new(table, threads), None));
+            }
             Wanted::Auto | Wanted::Device => open().and_then(|device| CudaCounter::new(&device, table, threads, None)),
         };
         match (wanted, opened) {
             (Wanted::Device, opened) => Ok(Self::Device(Box::new(opened?), None)),
             (_, Err(error)) => {
                 tracing::debug!(%error, "groups are counted on the CPU");
-                Ok(Self::Cpu(cpu, None))
+                Ok(Self::Cpu(CpuCounter::new(table, threads), None))
             }
-            (_, Ok(device)) => match trial(&device, &cpu, table.width(), k) {
-                Ok(trial) if trial.prefers_the_device() && device.used().failures == 0 => {
-                    Ok(Self::Device(Box::new(device), Some(trial)))
+            (_, Ok(device)) => {
+                let cpu = CpuCounter::new(table, threads);
+                match trial(&device, &cpu, table.width(), k) {
+                    Ok(trial) if trial.prefers_the_device() && device.used().failures == 0 => {
+                        Ok(Self::Device(Box::new(device), Some(trial)))
+                    }
+                    tried => Ok(Self::Cpu(cpu, tried.ok())),
                 }
-                tried => Ok(Self::Cpu(cpu, tried.ok())),
-            },
+            }
         }
     }
 

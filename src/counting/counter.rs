@@ -37,9 +37,9 @@ pub enum ComputeError {
     /// The device failed or is out of memory.
     #[error("the {backend} backend failed: {reason}")]
     Backend { backend: &'static str, reason: String },
-    /// The table lies in files, and they failed.
+    /// The table lies in a file, which failed.
     #[error("the table cannot be read back from its temporary file ({reason}): check the disk (--temp)")]
-    Spilled { reason: String },
+    Codes { reason: String },
 }
 
 /// Counts the equivalence classes of attribute sets over one resident table.

@@ -9,22 +9,23 @@
 //! | [`columns`] | the table that is counted |
 //! | [`counter`] | what is asked of a backend, and its answers |
 //! | [`backend`] | which backend counts a table |
+//! | [`codes`] | columns of codes, in memory or in a file without a name |
 //! | [`cpu`] | the processor's cores |
 //! | [`cuda`] | a GPU; nobody above this wing names it but `throng selftest gpu` and `throng bench gpu` |
-//! | [`spilled`] | a table in files, where it is larger than memory |
 //! | [`pairs`] | joint counts of two columns, and what follows from them |
 
 pub mod attribute_set;
 pub mod backend;
+pub mod codes;
 pub mod columns;
 pub mod counter;
 pub mod cpu;
 pub mod cuda;
 pub mod pairs;
-pub mod spilled;
 
 pub use attribute_set::AttributeSet;
 pub use backend::{Chosen, Trial, Wanted, shared_device};
+pub use codes::{CodeTable, CodeWriter};
 pub use columns::{ColumnsError, CountedTable};
 pub use counter::{ComputeError, GroupCount, GroupCounter};
 pub use cpu::CpuCounter;
@@ -32,4 +33,3 @@ pub use cuda::{Arrival, CudaCounter, Device, DeviceError, KeptWindow, Snapshot, 
 pub use pairs::{
     CycleInference, PairCounts, PairInference, PairNodes, ValueCount, all_pairs, count_pairs, cycle_inference,
 };
-pub use spilled::{SpillWriter, SpilledCounter, SpilledTable};

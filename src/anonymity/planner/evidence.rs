@@ -7,7 +7,9 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{
     Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
 };
-use crate::counting::{AttributeSet, Chosen, ColumnsError, ComputeError, CountedTable, KeptWindow, Snapshot};
+use crate::counting::{
+    AttributeSet, Chosen, ColumnsError, ComputeError, CountedTable, CpuCounter, KeptWindow, Snapshot,
+};
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
 use crate::risk::exposure::measure;
@@ -280,7 +282,7 @@ fn strongest_inferences(
         strength(c, d).total_cmp(&strength(a, b)).then((a, b).cmp(&(c, d)))
     });
     let pairs = affordable(&pairs, table.rows(), MOST_VISITS);
-    let mut found = strongest(table, &InferenceQuestion { k, missing, pairs, threads: 1 });
+    let mut found = strongest(&CpuCounter::new(table, 1), &InferenceQuestion { k, missing, pairs, threads: 1 });
     found.sort_by(|a, b| a.stronger(b).then((a.from, a.to).cmp(&(b.from, b.to))));
     found.truncate(LISTED_INFERENCES);
     let named = found.iter().map(|found| StrongestInference {

@@ -23,7 +23,7 @@ pub use args::AuditArgs;
 use args::{BackendArg, SingletonsArg, StrategyArg};
 use progress::bar;
 use refused::{MAX_COLUMNS, of_table};
-use spill::{audit_column, check};
+use spill::check;
 
 use super::outcome::Failure;
 use super::text;
@@ -34,7 +34,7 @@ use crate::counting::{Wanted, shared_device};
 use crate::io::file::{Format, plain_length, rows_announced, whole};
 use crate::io::table::{self, ReadProgress, Request, WholeTable};
 use crate::records::schema::Schema;
-use crate::risk::audit::{AuditQuestion, AuditTable, Report, Singletons, audit, prepare, prepare_spilled};
+use crate::risk::audit::{AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 use crate::start::findings::Finding;
@@ -318,16 +318,8 @@ impl AuditArgs {
             return Err(Failure::Usage(anyhow!(message)));
         }
         let rule = Rule::of_a_file(self.identifier_cardinality);
-        let unfit = "the table cannot be judged";
-        Ok(match read.spilled {
-            None => {
-                let columns = read.columns.into_iter().map(audit_column).collect();
-                prepare(columns, read.numbers, number, rule, self.show_values).context(unfit)?
-            }
-            Some(spilled) => {
-                let read = WholeTable { spilled: None, ..read };
-                prepare_spilled(self.spilled(read, spilled, number), rule, self.show_values).context(unfit)?
-            }
-        })
+        let columns = self.columns_of(read, number);
+        let table = columns.and_then(|columns| prepare(columns, rule, self.show_values));
+        Ok(table.context("the table cannot be judged")?)
     }
 }

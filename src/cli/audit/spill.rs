@@ -1,15 +1,15 @@
-//! A table that is larger than memory.
+//! Columns as they are judged, in memory or in a file.
 
 use super::args::{AuditArgs, BackendArg};
 use super::refused::of_table;
 use crate::cli::outcome::Failure;
-use crate::counting::SpillWriter;
-use crate::counting::spilled::Written;
+use crate::counting::CodeWriter;
+use crate::counting::codes::WrittenColumns;
 use crate::io::file::Format;
 use crate::io::table::{Spill, Spilled, TableColumn, WholeTable};
 use crate::records::dictionary::FIRST_VALUE;
 use crate::records::schema::Role;
-use crate::risk::audit::{AuditColumn, GivenUp, SpilledColumns};
+use crate::risk::audit::{AuditColumn, AuditError, GivenUp, ReadColumns};
 use anyhow::{Context, anyhow};
 use std::path::Path;
 
@@ -28,11 +28,11 @@ pub(super) fn check(args: &AuditArgs) -> Result<(), Failure> {
     }
     let unfit =
         || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
-    SpillWriter::new(directory, 0).with_context(unfit).map(drop).map_err(Failure::Usage)
+    CodeWriter::new(Some(directory), 0).with_context(unfit).map(drop).map_err(Failure::Usage)
 }
 
 /// A column as it is judged.
-pub(super) fn audit_column(column: TableColumn) -> AuditColumn {
+fn audit_column(column: TableColumn) -> AuditColumn {
     AuditColumn {
         role: column.attribute.as_ref().map(|a| match a.role {
             // Another column was named to count people by: this one still names them.
@@ -59,14 +59,17 @@ impl AuditArgs {
         self.memory / 8 * 5
     }
 
-    /// The columns of a table whose codes were written; column number `subject` counts people.
-    pub(super) fn spilled(&self, read: WholeTable, spilled: Spilled, subject: Option<usize>) -> SpilledColumns {
-        let Spilled { writer, numbers } = spilled;
+    /// The columns of a table; column number `subject` counts people.
+    pub(super) fn columns_of(&self, read: WholeTable, subject: Option<usize>) -> Result<ReadColumns, AuditError> {
+        let Some(Spilled { writer, numbers }) = read.spilled else {
+            let columns = read.columns.into_iter().map(audit_column).collect();
+            return ReadColumns::held(columns, read.numbers, subject);
+        };
         let rows = usize::try_from(read.rows).unwrap_or(usize::MAX);
-        let directory = self.temp.clone().unwrap_or_default();
+        let directory = self.temp.clone();
         let people = subject.map(|at| (numbers[at], FIRST_VALUE));
         let memory = self.beside_values() / 2;
-        let mut written = Written { writer, columns: Vec::new(), rows, people, directory, memory };
+        let mut written = WrittenColumns { writer, columns: Vec::new(), rows, people, directory, memory };
         let (mut columns, mut given_up): (Vec<AuditColumn>, Vec<(AuditColumn, GivenUp)>) = (Vec::new(), Vec::new());
         let mut name = None;
         for (at, (mut column, number)) in read.columns.into_iter().zip(numbers).enumerate() {
@@ -79,6 +82,6 @@ impl AuditArgs {
                 columns.push(audit_column(column));
             }
         }
-        SpilledColumns { columns, given_up, written, numbers: read.numbers, subject: name }
+        Ok(ReadColumns { columns, given_up, written, numbers: read.numbers, subject: name })
     }
 }

@@ -1,173 +1,234 @@
-//! Supports of the classes of one set: in an array of cells, or by sorting.
+//! The classes of one set of columns, by as many partitions of the rows as memory asks for.
+//!
+//! A partition takes the rows whose tuples have a hash of its own, so no class is in two of them, and what is known of partitions
+//! adds up. Rows come in the order of people, so that a class meets each person in one run.
+//!
+//! A set of more than rows / k classes has one below k: it is a QID before its classes are counted.
 
-use super::keys::Keys;
-use super::narrow::{Narrow, with_codes};
-use crate::counting::GroupCount;
+use super::cells::{Cell, ClassSize, ClassSizes, Persons, Records, are_dense};
+use super::keys::{Interned, Mixed, Numbered, Packing, Partition};
+use crate::counting::codes::{Block, CodeTable};
+use hashbrown::HashMap;
+use std::io;
 
-/// Cells of the largest array of counters: 4 MiB of them. Arrays are ahead of all else up to here (docs/methods.md §6).
-const CELLS: u64 = 1 << 20;
+/// Partitions at most: with more, their passes would take longer than anything is worth.
+const MOST_PARTITIONS: u64 = 1 << 14;
 
-/// Scratch of one thread, reused from set to set.
-#[derive(Default)]
-pub(crate) struct ClassCounter {
-    cells: Vec<u32>,
-    last: Vec<u32>,
-    sorted: Vec<u32>,
-    spare: Vec<u32>,
-    exposed: Vec<u32>,
+/// What is asked of the classes of a set.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    /// At least 2.
+    pub k: u32,
+    /// Only whether some class is below k.
+    pub judging: bool,
+    /// Bytes that may be held.
+    pub memory: u64,
+    /// Asked now and then whether to give up.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl ClassCounter {
-    /// Counts the classes of `parent`, refined by one more column.
-    pub(crate) fn count(
-        &mut self,
-        parent: &Keys,
-        extension: Option<(&Narrow, usize)>,
-        subjects: Option<&[u32]>,
-        k: u32,
-    ) -> GroupCount {
-        let radix = extension.map_or(1, |(_, cardinality)| cardinality.max(1)) as u64;
-        match parent.domain.checked_mul(radix).filter(|domain| *domain <= CELLS) {
-            Some(domain) => match extension {
-                None => self.in_cells(&parent.keys, domain, |key, ()| key, std::iter::repeat(()), subjects, k),
-                Some((column, _)) => with_codes!(column, codes => {
-                    let radix = radix as u32;
-                    let key = |key: u32, code: &_| key * radix + u32::from(*code);
-                    self.in_cells(&parent.keys, domain, key, codes.iter(), subjects, k)
-                }),
-            },
-            None => {
-                let mut keys = Keys { keys: std::mem::take(&mut self.sorted), domain: parent.domain };
-                keys.keys.clone_from(&parent.keys);
-                if let Some((column, cardinality)) = extension {
-                    keys.extend(column, cardinality);
+/// A class of fewest records.
+#[derive(Clone, Debug)]
+pub struct Smallest {
+    /// Its codes, in the order of the columns.
+    pub codes: Vec<u32>,
+    /// Its records.
+    pub records: u32,
+}
+
+/// What was found.
+pub(super) enum Found {
+    /// All classes, and one of fewest records where its codes can be told; where it was only judged, none is below k.
+    Sizes(ClassSizes, Option<Smallest>),
+    /// Some class is below k.
+    Qid,
+    /// `stop` was true.
+    Stopped,
+}
+
+/// Counts the classes of a set. `below` is told the number and the person of each record in a class below k; of some it may be told
+/// more than once.
+pub(super) fn classes(
+    table: &CodeTable,
+    columns: &[usize],
+    asked: Asked<'_>,
+    below: Option<&mut dyn FnMut(u32, u32)>,
+) -> io::Result<Found> {
+    let cardinalities: Vec<usize> = columns.iter().map(|column| table.cardinality(*column)).collect();
+    let counting = Counting { table, columns, packing: Packing::new(&cardinalities), asked };
+    if table.subjects().is_some() { counting.all::<Persons>(below) } else { counting.all::<Records>(below) }
+}
+
+/// Records and support of each value of a column.
+pub(super) fn values(table: &CodeTable, column: usize) -> io::Result<Vec<ClassSize>> {
+    let mut cells = vec![Persons::default(); table.cardinality(column)];
+    let named = table.subjects().is_some();
+    let mut row = 0_u32;
+    table.each_block(&[column], false, |block| {
+        for (at, code) in block.codes[0].iter().enumerate() {
+            row = row.wrapping_add(1);
+            cells[*code as usize].add(if named { block.people[at] + 1 } else { row });
+        }
+        true
+    })?;
+    Ok(cells.into_iter().map(Cell::size).collect())
+}
+
+struct Counting<'a> {
+    table: &'a CodeTable,
+    columns: &'a [usize],
+    packing: Packing,
+    asked: Asked<'a>,
+}
+
+/// The classes of one partition.
+enum Store<C> {
+    Cells(Vec<C>),
+    Tuples(HashMap<u64, C, Mixed>),
+}
+
+enum Part<C> {
+    Counted(Store<C>, Vec<Interned>),
+    /// There was no room after so many rows.
+    Full(u64),
+    Qid,
+    Stopped,
+}
+
+impl Counting<'_> {
+    /// Tuples that a map may hold: it doubles when it is full, and both halves are held meanwhile.
+    fn most<C>(&self) -> usize {
+        usize::try_from(self.asked.memory / (4 * (size_of::<(u64, C)>() as u64 + 1))).unwrap_or(usize::MAX).max(16)
+    }
+
+    fn all<C: Cell>(&self, mut below: Option<&mut dyn FnMut(u32, u32)>) -> io::Result<Found> {
+        let mut partitions = 1;
+        'anew: loop {
+            let of = partitions;
+            let mut sizes: HashMap<ClassSize, u64> = HashMap::new();
+            let (mut classes, mut smallest) = (0, None);
+            for number in 0..of {
+                let partition = Partition { number, of };
+                let (store, mut interned) = match self.part::<C>(partition, classes)? {
+                    Part::Counted(store, interned) => (store, interned),
+                    Part::Qid => return Ok(Found::Qid),
+                    Part::Stopped => return Ok(Found::Stopped),
+                    Part::Full(seen) => {
+                        // As if the other rows brought as many new tuples.
+                        let times = (self.table.rows() as u64 + seen / 4) / seen.max(1) + 1;
+                        partitions = (of * times.clamp(2, 64)).min(MOST_PARTITIONS);
+                        continue 'anew;
+                    }
+                };
+                classes += store.each(|key, size| {
+                    *sizes.entry(size).or_default() += 1;
+                    // By the tuple where they are alike: the order of a map decides nothing.
+                    smallest = Some((size.records, key)).into_iter().chain(smallest).min();
+                });
+                if self.asked.judging && sizes.keys().any(|size| size.support < self.asked.k) {
+                    return Ok(Found::Qid);
                 }
-                let count = self.by_sorting(&mut keys, subjects, k);
-                self.sorted = keys.keys;
-                count
+                if let Some(below) = &mut below
+                    && !self.tell(&store, partition, &mut interned, *below)?
+                {
+                    return Ok(Found::Stopped);
+                }
             }
+            let told = |(records, key)| Some(Smallest { codes: self.packing.codes(key)?, records });
+            return Ok(Found::Sizes(sizes.into_iter().collect(), smallest.and_then(told)));
         }
     }
 
-    fn in_cells<C>(
-        &mut self,
-        keys: &[u32],
-        domain: u64,
-        key: impl Fn(u32, C) -> u32,
-        codes: impl Iterator<Item = C> + Clone,
-        subjects: Option<&[u32]>,
-        k: u32,
-    ) -> GroupCount {
-        self.cells.clear();
-        self.cells.resize(domain as usize, 0);
-        let cells = &mut self.cells;
-        let Some(subjects) = subjects else {
-            keys.iter().zip(codes).for_each(|(k, c)| cells[key(*k, c) as usize] += 1);
-            let mut count = summary(cells.iter().copied().filter(|n| *n > 0), k);
-            count.records_below = cells.iter().filter(|n| **n < k).map(|n| u64::from(*n)).sum();
-            count.subjects_below = count.records_below;
-            return count;
+    fn part<C: Cell>(&self, partition: Partition, classes: u64) -> io::Result<Part<C>> {
+        let Asked { k, judging, stop, memory } = self.asked;
+        let rows = self.table.rows() as u64;
+        let most = if partition.of >= MOST_PARTITIONS { usize::MAX } else { self.most::<C>() };
+        // So many classes, and one of them is below k.
+        let enough = if judging { (rows / u64::from(k)).saturating_sub(classes) } else { u64::MAX };
+        let cells = self.packing.domain().filter(|domain| partition.of == 1 && are_dense::<C>(*domain, rows, memory));
+        let mut store = match cells {
+            Some(domain) => Store::Cells(vec![C::default(); domain as usize]),
+            None => Store::Tuples(HashMap::default()),
         };
-        self.last.clear();
-        self.last.resize(domain as usize, u32::MAX);
-        for ((k, c), subject) in keys.iter().zip(codes.clone()).zip(subjects) {
-            let cell = key(*k, c) as usize;
-            if self.last[cell] != *subject {
-                self.last[cell] = *subject;
-                cells[cell] += 1;
+        let (mut numbered, mut interned) = (Numbered::default(), self.packing.interned());
+        let (mut ended, mut row) = (None, 0_u32);
+        self.table.each_block(self.columns, false, |block| {
+            if stop() {
+                ended = Some(Part::Stopped);
+                return false;
             }
-        }
-        let mut count = summary(cells.iter().copied().filter(|n| *n > 0), k);
-        let mut before = u32::MAX;
-        for ((key_, c), subject) in keys.iter().zip(codes).zip(subjects) {
-            if cells[key(*key_, c) as usize] < k {
-                count.records_below += 1;
-                count.subjects_below += u64::from(before != *subject);
-                before = *subject;
+            if self.packing.number(block, partition, &mut interned, most, &mut numbered).is_err() {
+                ended = Some(Part::Full(u64::from(row) + block.rows() as u64));
+                return false;
             }
-        }
-        count
+            let person = |at: &u32| block.people.get(*at as usize).map_or(row.wrapping_add(*at), |person| *person + 1);
+            let each = numbered.keys.iter().zip(&numbered.rows);
+            match &mut store {
+                Store::Cells(cells) => each.for_each(|(key, at)| cells[*key as usize].add(person(at))),
+                Store::Tuples(tuples) => {
+                    each.for_each(|(key, at)| tuples.entry(*key).or_default().add(person(at)));
+                    if tuples.len() as u64 > enough {
+                        ended = Some(Part::Qid);
+                    } else if tuples.len() > most {
+                        ended = Some(Part::Full(u64::from(row) + block.rows() as u64));
+                    }
+                }
+            }
+            row = row.wrapping_add(block.rows() as u32);
+            ended.is_none()
+        })?;
+        Ok(ended.unwrap_or(Part::Counted(store, interned)))
     }
 
-    /// Keys with the row's subject beside it, sorted: classes are runs, subjects runs within them.
-    fn by_sorting(&mut self, keys: &mut Keys, subjects: Option<&[u32]>, k: u32) -> GroupCount {
-        let Some(subjects) = subjects else {
-            sort(&mut keys.keys, keys.domain, &mut self.spare);
-            let runs = || keys.keys.chunk_by(|a, b| a == b).map(|run| run.len() as u32);
-            let mut count = summary(runs(), k);
-            count.records_below = runs().filter(|n| *n < k).map(u64::from).sum();
-            count.subjects_below = count.records_below;
-            return count;
-        };
-        let mut pairs: Vec<(u32, u32)> = keys.keys.iter().copied().zip(subjects.iter().copied()).collect();
-        pairs.sort_unstable();
-        self.exposed.clear();
-        let support = |run: &[(u32, u32)]| run.chunk_by(|a, b| a.1 == b.1).count() as u32;
-        let runs = || pairs.chunk_by(|a, b| a.0 == b.0);
-        let mut count = summary(runs().map(support), k);
-        for run in runs().filter(|run| support(run) < k) {
-            count.records_below += run.len() as u64;
-            self.exposed.extend(run.iter().map(|(_, subject)| *subject));
-        }
-        self.exposed.sort_unstable();
-        self.exposed.dedup();
-        count.subjects_below = self.exposed.len() as u64;
-        count
-    }
-
-    /// The places of the rows in classes below k, ascending.
-    pub(crate) fn rows_below(&mut self, keys: &Keys, subjects: Option<&[u32]>, k: u32) -> Vec<u32> {
-        let mut rows: Vec<u32> = (0..keys.keys.len() as u32).collect();
-        rows.sort_by_key(|row| keys.keys[*row as usize]);
-        let runs = rows.chunk_by(|a, b| keys.keys[*a as usize] == keys.keys[*b as usize]);
-        let below = |run: &&[u32]| match subjects {
-            None => run.len() < k as usize,
-            // The sort is stable, so a run still meets each subject once.
-            Some(subjects) => run.chunk_by(|a, b| subjects[*a as usize] == subjects[*b as usize]).count() < k as usize,
-        };
-        let mut found: Vec<u32> = runs.filter(below).flatten().copied().collect();
-        found.sort_unstable();
-        found
+    /// Tells the records in classes below k; false where it was stopped.
+    fn tell<C: Cell>(
+        &self,
+        store: &Store<C>,
+        partition: Partition,
+        interned: &mut [Interned],
+        below: &mut dyn FnMut(u32, u32),
+    ) -> io::Result<bool> {
+        let mut numbered = Numbered::default();
+        let mut goes_on = true;
+        self.table.each_block(self.columns, true, |block: &Block| {
+            goes_on = !(self.asked.stop)();
+            // Every tuple is known by now.
+            if self.packing.number(block, partition, interned, usize::MAX, &mut numbered).is_ok() {
+                for (key, at) in numbered.keys.iter().zip(&numbered.rows) {
+                    if store.size(*key).support < self.asked.k {
+                        let row = block.order[*at as usize];
+                        below(row, block.people.get(*at as usize).copied().unwrap_or(row));
+                    }
+                }
+            }
+            goes_on
+        })?;
+        Ok(goes_on)
     }
 }
 
-/// What the supports of the classes say; records and subjects below k are the caller's.
-fn summary(supports: impl Iterator<Item = u32>, k: u32) -> GroupCount {
-    let mut count = GroupCount { smallest: u64::MAX, ..GroupCount::default() };
-    for support in supports {
-        count.classes += 1;
-        count.classes_below += u64::from(support < k);
-        count.smallest = count.smallest.min(u64::from(support));
+impl<C: Cell> Store<C> {
+    /// Visits every class; gives their number.
+    fn each(&self, mut visit: impl FnMut(u64, ClassSize)) -> u64 {
+        let mut classes = 0;
+        let mut told = |key: u64, cell: &C| {
+            let size = cell.size();
+            if size.records > 0 {
+                classes += 1;
+                visit(key, size);
+            }
+        };
+        match self {
+            Self::Cells(cells) => (0..).zip(cells).for_each(|(key, cell)| told(key, cell)),
+            Self::Tuples(tuples) => tuples.iter().for_each(|(key, cell)| told(*key, cell)),
+        }
+        classes
     }
-    if count.classes == 0 {
-        count.smallest = 0;
-    }
-    count
-}
 
-/// Sorts keys below `domain`, eleven bits a pass from the lowest.
-fn sort(keys: &mut Vec<u32>, domain: u64, spare: &mut Vec<u32>) {
-    const BITS: u32 = 11;
-    // Below this a comparison sort is done before the tables of a radix sort are cleared.
-    if keys.len() < 1 << 12 {
-        return keys.sort_unstable();
-    }
-    spare.clear();
-    spare.resize(keys.len(), 0);
-    let used = u64::BITS - domain.saturating_sub(1).leading_zeros();
-    for shift in (0..used).step_by(BITS as usize) {
-        let digit = |key: u32| (key >> shift) as usize & ((1 << BITS) - 1);
-        let mut starts = [0_u32; 1 << BITS];
-        keys.iter().for_each(|key| starts[digit(*key)] += 1);
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += std::mem::replace(start, sum);
+    fn size(&self, key: u64) -> ClassSize {
+        match self {
+            Self::Cells(cells) => cells[key as usize].size(),
+            Self::Tuples(tuples) => tuples.get(&key).copied().unwrap_or_default().size(),
         }
-        for key in keys.iter() {
-            let place = &mut starts[digit(*key)];
-            spare[*place as usize] = *key;
-            *place += 1;
-        }
-        std::mem::swap(keys, spare);
     }
 }

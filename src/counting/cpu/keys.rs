@@ -1,93 +1,140 @@
-//! Packed keys: one number a row that stands for its value tuple.
+//! Tuples of codes as numbers of 64 bits, exact however many columns there are.
 
-use super::narrow::{Narrow, with_codes};
+use crate::counting::codes::Block;
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Domains up to this are renumbered through an array (64 MiB), larger ones through a hash table.
-const ARRAY: u64 = 1 << 24;
+/// Numbers of the tuples over a group of columns.
+pub(super) type Interned = HashMap<u64, u32, Mixed>;
 
-/// Domains beyond this are worth a renumbering before many extensions are counted on them: the cells of an extension
-/// no longer fit the second-level cache.
-const CROWDED: u64 = 1 << 14;
-
-/// Mixed-radix keys of all rows, every key below `domain`.
-pub(crate) struct Keys {
-    pub(crate) keys: Vec<u32>,
-    /// At most 2^32.
-    pub(crate) domain: u64,
+/// How the columns of a block become one number a row.
+///
+/// As many columns as fit 64 bits are packed; their tuples then get numbers of 32 bits, and the next columns are packed behind
+/// these. So equal numbers are equal tuples.
+pub(super) struct Packing {
+    /// Cardinalities of the columns, group after group.
+    groups: Vec<Vec<u64>>,
+    /// Cells that a group alone spans; none where there are several.
+    domain: Option<u64>,
 }
 
-impl Keys {
-    /// Every row alike: the keys of the empty set.
-    pub(crate) fn none(rows: usize) -> Self {
-        Self { keys: vec![0; rows], domain: 1 }
-    }
+/// There are more tuples than there is room for.
+pub(super) struct Full;
 
-    /// Adds a column.
-    pub(crate) fn extend(&mut self, column: &Narrow, cardinality: usize) {
-        let radix = cardinality.max(1) as u64;
-        if self.domain * radix > 1 << 32 {
-            self.renumber();
-        }
-        if self.domain * radix > 1 << 32 {
-            let mut numbers: HashMap<u64, u32, Mixed> = HashMap::default();
-            with_codes!(column, codes => for (key, code) in self.keys.iter_mut().zip(codes) {
-                let next = numbers.len() as u32;
-                *key = *numbers.entry(u64::from(*key) * radix + u64::from(*code)).or_insert(next);
-            });
-            self.domain = numbers.len() as u64;
-            return;
-        }
-        self.domain *= radix;
-        let radix = radix as u32;
-        with_codes!(column, codes => {
-            // Wraps only where the domain is 2^32 and the radix with it, before a key is above 0.
-            for (key, code) in self.keys.iter_mut().zip(codes) {
-                *key = key.wrapping_mul(radix) + u32::from(*code);
+/// The rows of a block that are in one partition.
+#[derive(Default)]
+pub(super) struct Numbered {
+    /// Places in the block, ascending.
+    pub rows: Vec<u32>,
+    /// The tuple of each.
+    pub keys: Vec<u64>,
+    hashes: Vec<u64>,
+}
+
+/// One of some partitions of the tuples.
+#[derive(Clone, Copy)]
+pub(super) struct Partition {
+    pub number: u64,
+    pub of: u64,
+}
+
+impl Packing {
+    pub fn new(cardinalities: &[usize]) -> Self {
+        let mut groups: Vec<Vec<u64>> = vec![Vec::new()];
+        let mut domain = 1_u64;
+        for radix in cardinalities.iter().map(|cardinality| (*cardinality).max(1) as u64) {
+            if let Some(product) = domain.checked_mul(radix) {
+                domain = product;
+            } else {
+                groups.push(Vec::new());
+                domain = (1 << 32) * radix;
             }
-        });
-    }
-
-    /// Renumbers where the domain is large or may be mostly empty.
-    pub(crate) fn make_dense(&mut self) {
-        if self.domain > CROWDED {
-            self.renumber();
-        }
-    }
-
-    /// Gives the tuples that exist the numbers 0, 1, ….
-    fn renumber(&mut self) {
-        let mut next = 0_u32;
-        if self.domain <= ARRAY {
-            let mut numbers = vec![u32::MAX; self.domain as usize];
-            for key in &mut self.keys {
-                let number = &mut numbers[*key as usize];
-                if *number == u32::MAX {
-                    *number = next;
-                    next += 1;
-                }
-                *key = *number;
+            if let Some(group) = groups.last_mut() {
+                group.push(radix);
             }
+        }
+        let domain = (groups.len() == 1).then_some(domain);
+        Self { groups, domain }
+    }
+
+    /// Numbers are below this, where they are not given as tuples come.
+    pub fn domain(&self) -> Option<u64> {
+        self.domain
+    }
+
+    /// The codes behind a number; none where there are several groups.
+    pub fn codes(&self, key: u64) -> Option<Vec<u32>> {
+        let [group] = &self.groups[..] else { return None };
+        let mut rest = key;
+        let mut codes: Vec<u32> = Vec::with_capacity(group.len());
+        for radix in group.iter().rev() {
+            codes.push((rest % radix) as u32);
+            rest /= radix;
+        }
+        codes.reverse();
+        Some(codes)
+    }
+
+    /// What the numbers of groups are remembered in.
+    pub fn interned(&self) -> Vec<Interned> {
+        self.groups[1..].iter().map(|_| Interned::default()).collect()
+    }
+
+    /// Numbers the rows of a block that are in the partition. `interned` holds no more than `most` tuples.
+    pub fn number(
+        &self,
+        block: &Block,
+        partition: Partition,
+        interned: &mut [Interned],
+        most: usize,
+        into: &mut Numbered,
+    ) -> Result<(), Full> {
+        into.rows.clear();
+        if partition.of == 1 {
+            into.rows.extend(0..block.rows() as u32);
         } else {
-            let mut numbers: HashMap<u32, u32, Mixed> = HashMap::default();
-            for key in &mut self.keys {
-                let number = match numbers.entry(*key) {
-                    Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(new) => {
-                        next += 1;
-                        *new.insert(next - 1)
-                    }
-                };
-                *key = number;
+            into.hashes.clear();
+            into.hashes.resize(block.rows(), 0);
+            for codes in &block.codes {
+                into.hashes.iter_mut().zip(codes).for_each(|(hash, code)| *hash = mixed(*hash, *code));
+            }
+            let mine = |hash: &u64| (hash >> 32) % partition.of == partition.number;
+            let rows = (0_u32..).zip(&into.hashes).filter(|(_, hash)| mine(hash)).map(|(row, _)| row);
+            into.rows.extend(rows);
+        }
+        into.keys.clear();
+        into.keys.resize(into.rows.len(), 0);
+        let mut columns = block.codes.iter();
+        for (number, group) in self.groups.iter().enumerate() {
+            if let Some(known) = number.checked_sub(1).map(|before| &mut interned[before]) {
+                for key in &mut into.keys {
+                    let next = known.len() as u32;
+                    *key = u64::from(*known.entry(*key).or_insert(next));
+                }
+                if known.len() > most {
+                    return Err(Full);
+                }
+            }
+            for (radix, codes) in group.iter().zip(columns.by_ref()) {
+                let cells = into.keys.iter_mut().zip(&into.rows);
+                if partition.of == 1 {
+                    into.keys.iter_mut().zip(codes).for_each(|(key, code)| *key = *key * radix + u64::from(*code));
+                } else {
+                    cells.for_each(|(key, row)| *key = *key * radix + u64::from(codes[*row as usize]));
+                }
             }
         }
-        self.domain = u64::from(next).max(1);
+        Ok(())
     }
 }
 
-/// Hashes packed keys: one multiplication, its halves folded.
+/// One more code of a tuple in its hash.
+fn mixed(hash: u64, code: u32) -> u64 {
+    let product = u128::from(hash ^ u64::from(code) ^ 0x2545_f491_4f6c_dd1d) * 0x9e37_79b9_7f4a_7c15;
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Hashes numbers: one multiplication, its halves folded.
 #[derive(Default)]
 pub(crate) struct Mix(u64);
 

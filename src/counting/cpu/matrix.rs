@@ -1,7 +1,4 @@
-//! The table row by row: the cells of a row share a line of the cache.
-
-use crate::counting::CountedTable;
-use std::ops::Range;
+//! Some rows of a table, row by row: the cells of a row share a line of the cache.
 
 /// Rows of bytes. A column takes one, two or four of them, by its cardinality; a row may end with its subject.
 pub(crate) struct Matrix {
@@ -59,17 +56,6 @@ impl Field {
     }
 }
 
-impl Field {
-    /// Appends the codes of all rows in `bytes`, where they fit two bytes.
-    pub(crate) fn append(&self, bytes: &[u8], stride: usize, codes: &mut Vec<u16>) {
-        let (at, rows) = (self.offset, bytes.chunks_exact(stride));
-        match self.width {
-            1 => codes.extend(rows.map(|row| u16::from(row[at]))),
-            _ => codes.extend(rows.map(|row| u16::from_le_bytes([row[at], row[at + 1]]))),
-        }
-    }
-}
-
 impl Matrix {
     /// No row of a table with columns of these cardinalities, and so many subjects, if it has some.
     pub(crate) fn none(cardinalities: &[usize], subjects: Option<usize>) -> Self {
@@ -98,42 +84,6 @@ impl Matrix {
             });
         }
         self.rows += rows;
-    }
-
-    /// The rows of a table in `order`.
-    pub(crate) fn new(table: &CountedTable, order: Option<&[u32]>) -> Self {
-        let rows = table.rows();
-        let cardinalities: Vec<usize> = (0..table.width()).map(|column| table.cardinality(column)).collect();
-        let mut matrix = Self::none(&cardinalities, table.subjects());
-        matrix.rows = rows;
-        matrix.bytes = vec![0; rows * matrix.stride];
-        // Some rows at a time: their lines stay in the cache from column to column.
-        for start in (0..rows).step_by(512) {
-            let rows = start..rows.min(start + 512);
-            for column in 0..table.width() {
-                matrix.write(matrix.fields[column], table.column(column), order, rows.clone());
-            }
-            if let Some((field, subjects)) = matrix.subject.zip(table.subject_numbers()) {
-                matrix.write(field, subjects, order, rows);
-            }
-        }
-        matrix
-    }
-
-    fn write(&mut self, field: Field, codes: &[u32], order: Option<&[u32]>, rows: Range<usize>) {
-        let cells = self.bytes[rows.start * self.stride..rows.end * self.stride].chunks_exact_mut(self.stride);
-        let (at, end) = (field.offset, field.offset + field.width);
-        match (order, field.width) {
-            (None, 1) => cells.zip(&codes[rows]).for_each(|(row, code)| row[at] = *code as u8),
-            (None, width) => {
-                cells.zip(&codes[rows]).for_each(|(row, code)| {
-                    row[at..end].copy_from_slice(&code.to_le_bytes()[..width]);
-                });
-            }
-            (Some(order), width) => cells.zip(&order[rows]).for_each(|(row, place)| {
-                row[at..end].copy_from_slice(&codes[*place as usize].to_le_bytes()[..width]);
-            }),
-        }
     }
 
     /// The codes of a column at some rows, in their order.

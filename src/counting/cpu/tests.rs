@@ -1,6 +1,6 @@
 //! Counts and verdicts against maps of tuples.
 
-use super::*;
+use crate::counting::{AttributeSet, ComputeError, CountedTable, CpuCounter, GroupCount, GroupCounter};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ fn table(rows: usize, cardinalities: &[u32], subjects: Option<u32>, mut seed: u6
 }
 
 /// By the definition: every tuple's rows in a map.
-fn counted(table: &CountedTable, set: &AttributeSet, k: u32) -> (GroupCount, Vec<u32>) {
+pub(super) fn counted(table: &CountedTable, set: &AttributeSet, k: u32) -> (GroupCount, Vec<u32>) {
     let mut classes: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
     for row in 0..table.rows() {
         classes.entry(set.iter().map(|c| table.column(c)[row]).collect()).or_default().push(row as u32);
@@ -47,7 +47,7 @@ fn counted(table: &CountedTable, set: &AttributeSet, k: u32) -> (GroupCount, Vec
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Large enough for every way of counting and judging: cells, sorting, early ends, shared histograms, refinement.
+    /// Large enough for every way of counting and judging: cells, maps, early ends, shared beginnings, partitions.
     #[test]
     fn counts_and_verdicts_are_those_of_maps(
         rows in prop_oneof![0_usize..50, 500_usize..6000],

@@ -1,8 +1,8 @@
 //! The codes of a data set in a file without a name, column by column, and whom each record counts for.
 
 use crate::anonymity::lattice::table::NOBODY;
-use crate::counting::SpillWriter;
-use crate::counting::spilled::column::SpilledColumn;
+use crate::counting::CodeWriter;
+use crate::counting::codes::CodeColumn;
 use crate::dataset::error::AnonymizeError;
 use crate::dataset::read::Marks;
 use crate::records::codebook::Code;
@@ -24,7 +24,7 @@ const DIGEST: usize = 2;
 
 /// Codes on their way into a file.
 pub struct Writing {
-    writer: SpillWriter,
+    writer: CodeWriter,
     directory: PathBuf,
     /// The attributes that have codes.
     attributes: Vec<usize>,
@@ -44,7 +44,7 @@ impl Writing {
         let attributes: Vec<usize> = schema.releasable().collect();
         let people = schema.subject.map(|_| HashMap::new());
         let columns = attributes.len() + DIGEST + usize::from(people.is_some());
-        let writer = SpillWriter::new(directory, columns).map_err(|error| unwritten(directory, error))?;
+        let writer = CodeWriter::new(Some(directory), columns).map_err(|error| unwritten(directory, error))?;
         let (directory, pending) = (directory.to_owned(), vec![Vec::new(); columns]);
         Ok(Self { writer, directory, attributes, width: schema.attributes.len(), pending, people, rows: 0 })
     }
@@ -108,7 +108,7 @@ impl Writing {
         }
         let mut columns = self.writer.into_columns();
         let others = columns.split_off(self.attributes.len());
-        let mut by_attribute: Vec<Option<SpilledColumn>> = vec![None; self.width];
+        let mut by_attribute: Vec<Option<CodeColumn>> = vec![None; self.width];
         for (attribute, column) in self.attributes.into_iter().zip(columns) {
             by_attribute[attribute] = Some(column);
         }
@@ -128,8 +128,8 @@ impl Writing {
 /// A file of codes that has been written.
 pub struct Codes {
     /// By attribute; none where no record has a value of it that leaves or is judged.
-    columns: Vec<Option<SpilledColumn>>,
-    others: Vec<SpilledColumn>,
+    columns: Vec<Option<CodeColumn>>,
+    others: Vec<CodeColumn>,
     /// By attribute and code: records.
     pub counts: Vec<Vec<u64>>,
     /// Distinct people, where the schema names them.
@@ -179,7 +179,7 @@ impl Codes {
         let (mut bytes, mut numbers) = (Vec::new(), Vec::new());
         for start in (0..self.rows).step_by(RECORDS_AT_ONCE) {
             let rows = start..self.rows.min(start + RECORDS_AT_ONCE);
-            let mut read = |column: &SpilledColumn, into: &mut Vec<u32>| {
+            let mut read = |column: &CodeColumn, into: &mut Vec<u32>| {
                 column.read(rows.clone(), &mut bytes, into).map_err(|error| unwritten(&self.directory, error))
             };
             block.start = start;

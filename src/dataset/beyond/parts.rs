@@ -4,8 +4,8 @@ use super::data::Data;
 use super::file::{Wanted, unwritten};
 use super::hiding::Hidden;
 use super::kept::Kept;
-use crate::counting::SpillWriter;
-use crate::counting::spilled::column::SpilledColumn;
+use crate::counting::CodeWriter;
+use crate::counting::codes::CodeColumn;
 use crate::dataset::error::AnonymizeError;
 use crate::dataset::step::Step;
 use crate::records::codebook::Code;
@@ -25,7 +25,7 @@ const BEFORE: usize = 4;
 
 /// Records of parts in a file.
 pub struct Parts {
-    columns: Vec<SpilledColumn>,
+    columns: Vec<CodeColumn>,
     /// By part: its records.
     rows: Vec<usize>,
     width: usize,
@@ -102,7 +102,7 @@ pub fn divided(
     let leaving = &data.input.leaving;
     let width = BEFORE + leaving.len();
     let fault = |error| unwritten(&data.codes.directory, error);
-    let mut writer = SpillWriter::new(&data.codes.directory, parts * width).map_err(fault)?;
+    let mut writer = CodeWriter::new(Some(&data.codes.directory), parts * width).map_err(fault)?;
     let mut pending: Vec<Part> = (0..parts).map(|_| Part::new(leaving.len())).collect();
     // Many parts are written in pieces that are not too small.
     let at_once =
@@ -178,7 +178,7 @@ impl Part {
     }
 
     /// Writes the records to the columns from number `first` on, and holds none of them any longer.
-    fn write(&mut self, first: usize, writer: &mut SpillWriter) -> std::io::Result<()> {
+    fn write(&mut self, first: usize, writer: &mut CodeWriter) -> std::io::Result<()> {
         let high: Vec<u32> = self.digests.iter().map(|digest| (digest >> 32) as u32).collect();
         let low: Vec<u32> = self.digests.iter().map(|digest| *digest as u32).collect();
         for (at, column) in [&self.numbers, &high, &low, &self.masks].into_iter().chain(&self.codes).enumerate() {
@@ -200,7 +200,7 @@ impl Parts {
     pub fn read(&self, part: usize) -> Result<Part, AnonymizeError> {
         let columns = &self.columns[part * self.width..(part + 1) * self.width];
         let (rows, mut bytes) = (self.rows[part], Vec::new());
-        let mut read = |column: &SpilledColumn| -> Result<Vec<u32>, AnonymizeError> {
+        let mut read = |column: &CodeColumn| -> Result<Vec<u32>, AnonymizeError> {
             let (mut all, mut some) = (Vec::with_capacity(rows), Vec::new());
             for start in (0..rows).step_by(RECORDS_AT_ONCE) {
                 let range = start..rows.min(start + RECORDS_AT_ONCE);

@@ -10,7 +10,7 @@ use crate::records::dictionary::{Dictionary, FIRST_VALUE, MISSING};
 use crate::records::numbers::RecordNumbers;
 use crate::records::raw::Token;
 use crate::records::schema::{Attribute, Changes};
-use crate::risk::audit::{AuditColumn, AuditQuestion, Report, Singletons, audit, prepare};
+use crate::risk::audit::{AuditColumn, AuditQuestion, ReadColumns, Report, Singletons, audit, prepare};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
 use std::time::Duration;
@@ -70,7 +70,8 @@ pub(super) fn audited(columns: Vec<AuditColumn>, people: &People, k: u64, effort
     }
     let mut numbers = RecordNumbers::default();
     (1..=rows as u64).for_each(|number| numbers.push(number));
-    let table = prepare(columns, numbers, subject, Rule::of_a_file(Rule::CARDINALITY), false).ok()?;
+    let read = ReadColumns::held(columns, numbers, subject).ok()?;
+    let table = prepare(read, Rule::of_a_file(Rule::CARDINALITY), false).ok()?;
     let question = AuditQuestion {
         input: String::new(),
         k: u32::try_from(k).ok()?,

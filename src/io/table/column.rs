@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::counting::SpillWriter;
+use crate::counting::CodeWriter;
 use crate::io::file::LongRows;
 use crate::records::dictionary::{ABSENT, Dictionary};
 use crate::records::numbers::RecordNumbers;
@@ -58,7 +58,7 @@ pub struct WholeTable {
 #[derive(Debug)]
 pub struct Spilled {
     /// All columns that were read.
-    pub writer: SpillWriter,
+    pub writer: CodeWriter,
     /// The number there of each column of the table; of those that were given up it says nothing.
     pub numbers: Vec<usize>,
 }

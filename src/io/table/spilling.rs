@@ -6,7 +6,7 @@ use super::column::{Spilled, TableColumn};
 use super::error::TableError;
 use super::request::{Request, Spill};
 use crate::config::format_size;
-use crate::counting::SpillWriter;
+use crate::counting::CodeWriter;
 use crate::risk::audit::GivenUp;
 
 /// Codes that are held until they are written: 16 MiB.
@@ -19,7 +19,7 @@ pub(super) struct Spilling {
     dictionaries: u64,
     identifier_cardinality: f64,
     people: Option<String>,
-    writer: Option<SpillWriter>,
+    writer: Option<CodeWriter>,
     /// Rows that have been written.
     pub rows: usize,
 }
@@ -61,7 +61,7 @@ impl Spilling {
         let fault = |source| TableError::Temporary { directory: self.directory.clone(), source };
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
-            None => SpillWriter::new(&self.directory, columns.len()).map_err(fault)?,
+            None => CodeWriter::new(Some(&self.directory), columns.len()).map_err(fault)?,
         };
         for (number, column) in columns.iter_mut().enumerate() {
             writer.append(number, &column.codes).map_err(fault)?;

@@ -1,6 +1,6 @@
 //! Why an audit cannot be made.
 
-use crate::counting::spilled::SpillError;
+use crate::counting::codes::TableError;
 use crate::counting::{ColumnsError, ComputeError, DeviceError};
 
 /// An audit that cannot be made.
@@ -20,11 +20,11 @@ pub enum AuditError {
     Temporary { reason: String },
 }
 
-impl From<SpillError> for AuditError {
-    fn from(error: SpillError) -> Self {
+impl From<TableError> for AuditError {
+    fn from(error: TableError) -> Self {
         match error {
-            SpillError::Columns(error) => Self::Columns(error),
-            SpillError::File(error) => Self::Temporary { reason: error.to_string() },
+            TableError::Columns(error) => Self::Columns(error),
+            TableError::File(error) => Self::Temporary { reason: error.to_string() },
         }
     }
 }

@@ -13,19 +13,9 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Takes the dictionaries out of the columns. Dense codes are the ranks of the codes that occur.
-    pub fn of(columns: &mut [AuditColumn]) -> Self {
-        let take = |column: &mut AuditColumn| {
-            let mut occurring = column.codes.clone();
-            occurring.sort_unstable();
-            occurring.dedup();
-            (std::mem::replace(&mut column.dictionary, Dictionary::new(None)), occurring)
-        };
-        Self { columns: columns.iter_mut().map(take).collect() }
-    }
-
-    /// The same where it is known how many rows have each code, column by column.
-    pub fn counted(columns: &mut [AuditColumn], counts: &[Vec<u64>]) -> Self {
+    /// Takes the dictionaries out of the columns; `counts` are the rows of each code, column by column. Dense codes are the ranks of the
+    /// codes that occur.
+    pub fn of(columns: &mut [AuditColumn], counts: &[Vec<u64>]) -> Self {
         let take = |(column, counts): (&mut AuditColumn, &Vec<u64>)| {
             let occurring = (0..).zip(counts).filter(|(_, count)| **count > 0).map(|(code, _)| code).collect();
             (std::mem::replace(&mut column.dictionary, Dictionary::new(None)), occurring)

@@ -21,23 +21,6 @@ impl Judged {
     }
 }
 
-/// Different codes that say that there is no value; the table's dense codes begin with them.
-pub(super) fn missing_codes(codes: &[u32]) -> u32 {
-    (0..FIRST_VALUE).map(|missing| u32::from(codes.contains(&missing))).sum()
-}
-
-/// Counts a column, beside the people behind its rows, and judges it.
-pub(super) fn judge(column: &AuditColumn, people: Option<&[u32]>, rule: Rule) -> (Profile, Judgement) {
-    let codes = FIRST_VALUE as usize + column.dictionary.values();
-    let mut profile = Profile::of_codes(&column.codes, codes, is_missing);
-    profile = with_texts(profile, &column.dictionary, column.role.is_some());
-    if let Some(people) = people {
-        profile = profile.with_people(&column.codes, people, is_missing);
-    }
-    let judgement = judgement(column, &profile, rule);
-    (profile, judgement)
-}
-
 /// Does a code say that there is no value?
 pub(super) fn is_missing(code: u32) -> bool {
     code < FIRST_VALUE

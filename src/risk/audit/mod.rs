@@ -4,7 +4,6 @@
 //! [`qid`](crate::risk::qid) searches the rest, [`exposure`](crate::risk::exposure) says what that means for records and
 //! people. A [`Report`] holds numbers and names of columns; values of the data are in it only where they were asked for.
 
-mod coded;
 mod column;
 mod error;
 mod examples;
@@ -14,22 +13,19 @@ mod judged;
 mod outgrown;
 mod parts;
 mod prepare;
-mod prepare_spilled;
 mod question;
 mod report;
 mod riskiest;
 mod run;
-mod spilled;
 
 #[cfg(test)]
-mod spilled_tests;
+mod file_tests;
 #[cfg(test)]
 mod tests;
 
 pub use column::{AuditColumn, GivenUp};
 pub use error::AuditError;
-pub use prepare::{AuditTable, prepare};
-pub use prepare_spilled::{SpilledColumns, prepare_spilled};
+pub use prepare::{AuditTable, ReadColumns, prepare};
 pub use question::{AuditQuestion, Step};
 pub use report::{
     AttributeReport, InferenceReport, QidReport, Report, RiskReport, RiskiestReport, RiskyRecord, Singletons, Timings,

@@ -2,24 +2,21 @@
 
 use rayon::prelude::*;
 
-use super::coded::Coded;
-use super::column::AuditColumn;
+use super::column::{AuditColumn, GivenUp};
 use super::error::AuditError;
 use super::examples::Values;
-use super::judged::{Judged, judge, missing_codes};
+use super::judged::{Judged, is_missing, judgement, with_texts};
 use super::outgrown::Outgrown;
-use crate::counting::{AttributeSet, CountedTable};
+use crate::counting::codes::{PreparedTable, TableError, WrittenColumns};
+use crate::counting::{AttributeSet, CodeTable, CodeWriter, ColumnsError, ComputeError, CpuCounter};
 use crate::records::dictionary::FIRST_VALUE;
 use crate::records::numbers::RecordNumbers;
-use crate::risk::identifiers::{Judgement, Profile, Rule};
-
-/// Columns of one audit at most.
-const MAX_COLUMNS: usize = 1024;
+use crate::risk::identifiers::{People, Profile, Rule};
 
 /// A table with its judged columns; column numbers are those of the coded table.
 #[derive(Clone, Debug)]
 pub struct AuditTable {
-    pub(super) columns: Coded,
+    pub(super) columns: CodeTable,
     pub(super) judged: Vec<Judged>,
     /// Columns that the coded table does not have: they were given up while they were read.
     pub(super) outgrown: Vec<Outgrown>,
@@ -46,59 +43,107 @@ impl AuditTable {
     }
 }
 
-/// Judges the columns and encodes the table. `subject` is the number of the column that counts people; records without
-/// a value there support nobody and are left out (docs/methods.md §1.3). `numbers` say which record each row is. Values are
-/// forgotten unless `keep_values`.
+/// Columns that were read.
+#[derive(Debug)]
+pub struct ReadColumns {
+    /// The columns of the table in their order, without codes.
+    pub columns: Vec<AuditColumn>,
+    /// Columns that have more values than can be held.
+    pub given_up: Vec<(AuditColumn, GivenUp)>,
+    /// Their codes.
+    pub written: WrittenColumns,
+    /// Which record each row is.
+    pub numbers: RecordNumbers,
+    /// The column that counts people; it is not among the others.
+    pub subject: Option<String>,
+}
+
+impl ReadColumns {
+    /// Columns whose codes are held; `subject` is the number of the one that counts people. Of the codes a packed copy is left.
+    ///
+    /// # Errors
+    /// When the columns do not have the same rows.
+    pub fn held(
+        mut columns: Vec<AuditColumn>,
+        numbers: RecordNumbers,
+        subject: Option<usize>,
+    ) -> Result<Self, AuditError> {
+        let rows = columns.first().map_or(0, |column| column.codes.len());
+        let mut writer = CodeWriter::new(None, columns.len()).map_err(TableError::from)?;
+        for (number, column) in columns.iter_mut().enumerate() {
+            let codes = std::mem::take(&mut column.codes);
+            if codes.len() != rows {
+                return Err(ColumnsError::Ragged { column: number, found: codes.len(), expected: rows }.into());
+            }
+            writer.append(number, &codes).map_err(TableError::from)?;
+        }
+        let others = (0..columns.len()).filter(|number| Some(*number) != subject).collect();
+        let people = subject.map(|number| (number, FIRST_VALUE));
+        let subject = subject.map(|number| columns.remove(number).name);
+        let written = WrittenColumns { writer, columns: others, rows, people, directory: None, memory: u64::MAX };
+        Ok(Self { columns, given_up: Vec::new(), written, numbers, subject })
+    }
+}
+
+/// Judges the columns, and brings the rows into the order of people. Records without a value in the column that counts people support
+/// nobody and are left out (docs/methods.md §1.3). Values are forgotten unless `keep_values`.
 ///
 /// # Errors
-/// When the columns are too many or too long to be counted, or nobody stands behind any record.
-pub fn prepare(
-    mut columns: Vec<AuditColumn>,
-    mut numbers: RecordNumbers,
-    subject: Option<usize>,
-    rule: Rule,
-    keep_values: bool,
-) -> Result<AuditTable, AuditError> {
-    let subject = subject.map(|index| columns.remove(index));
-    let rows = columns.first().or(subject.as_ref()).map_or(0, |column| column.codes.len());
-    let mut without_subject = 0;
-    if let Some(subject) = &subject {
-        let keep: Vec<bool> = subject.codes.iter().map(|code| *code >= FIRST_VALUE).collect();
-        without_subject = keep.iter().filter(|keep| !**keep).count() as u64;
-        if rows > 0 && without_subject == rows as u64 {
-            return Err(AuditError::Nobody { column: subject.name.clone() });
-        }
-        if without_subject > 0 {
-            numbers = numbers.retained(&keep);
-            for column in &mut columns {
-                retain(&mut column.codes, &keep);
-            }
-        }
+/// When the columns are too many or too long to be counted, when nobody stands behind any record, or when the disk fails.
+pub fn prepare(read: ReadColumns, rule: Rule, keep_values: bool) -> Result<AuditTable, AuditError> {
+    let ReadColumns { mut columns, given_up, written, mut numbers, subject } = read;
+    let rows = written.rows;
+    let PreparedTable { table, counts, kept } = CodeTable::of(written)?;
+    if let (Some(column), true) = (&subject, table.rows() == 0 && rows > 0) {
+        return Err(AuditError::Nobody { column: column.clone() });
     }
-    let people: Option<Vec<u32>> =
-        subject.as_ref().map(|s| s.codes.iter().copied().filter(|code| *code >= FIRST_VALUE).collect());
-
-    let judgements: Vec<(Profile, Judgement)> =
-        columns.par_iter().map(|column| judge(column, people.as_deref(), rule)).collect();
+    let without_subject = (rows - table.rows()) as u64;
+    if let Some(kept) = kept {
+        numbers = numbers.retained(&kept);
+    }
+    let counter = CpuCounter::over(&table, 1, 0);
+    let missing: Vec<u32> = counts.iter().map(|counts| missing_of(counts)).collect();
+    let profile = |number: usize| -> Result<Profile, ComputeError> {
+        let column = &columns[number];
+        let profile = Profile::of_counts(&counts[number], is_missing);
+        let profile = with_texts(profile, &column.dictionary, column.role.is_some());
+        let people = table.subjects().map(|all| people_of(&counter, number, missing[number], all)).transpose()?;
+        Ok(Profile { people, ..profile })
+    };
+    let profiles: Result<Vec<Profile>, ComputeError> = (0..columns.len()).into_par_iter().map(profile).collect();
     let mut judged = Vec::with_capacity(columns.len());
     let mut searched = AttributeSet::new();
-    for (number, (column, (profile, judgement))) in columns.iter().zip(judgements).enumerate() {
+    for (number, (column, profile)) in columns.iter().zip(profiles?).enumerate() {
+        let judgement = judgement(column, &profile, rule);
         let column = Judged { name: column.name.clone(), role: column.role, profile, judgement };
-        if column.is_searched() && number < MAX_COLUMNS {
+        if column.is_searched() {
             searched.insert(number);
         }
         judged.push(column);
     }
-    let missing = columns.iter().map(|column| missing_codes(&column.codes)).collect();
-    let values = keep_values.then(|| Values::of(&mut columns));
-    let codes = columns.into_iter().map(|column| column.codes).collect();
-    let columns = Coded::Held(CountedTable::new(codes, people)?);
-    let subject = subject.map(|s| s.name);
-    let outgrown = Vec::new();
-    Ok(AuditTable { columns, judged, outgrown, subject, numbers, without_subject, searched, missing, values })
+    let values = keep_values.then(|| Values::of(&mut columns, &counts));
+    let outgrown = given_up.into_iter().map(|(column, given_up)| given_up.judged(&column, rule)).collect();
+    Ok(AuditTable { columns: table, judged, outgrown, subject, numbers, without_subject, searched, missing, values })
 }
 
-fn retain(codes: &mut Vec<u32>, keep: &[bool]) {
-    let mut keep = keep.iter();
-    codes.retain(|_| keep.next().copied().unwrap_or(false));
+/// Different codes that say that there is no value.
+fn missing_of(counts: &[u64]) -> u32 {
+    (0..).zip(counts).map(|(code, count)| u32::from(is_missing(code) && *count > 0)).sum()
+}
+
+/// A column beside the people of its table, of whom there are `all`; its first `missing` codes are no values.
+fn people_of(counter: &CpuCounter<'_>, column: usize, missing: u32, all: usize) -> Result<People, ComputeError> {
+    let mut last = vec![u32::MAX; counter.table().cardinality(column)];
+    let mut people = People { all: all as u64, subjects: 0, values: 0, pairs: 0 };
+    let mut last_of_all = u32::MAX;
+    counter.each_pair(column, column, |code, _, person| {
+        if code < missing {
+            return;
+        }
+        people.subjects += u64::from(std::mem::replace(&mut last_of_all, person) != person);
+        let before = std::mem::replace(&mut last[code as usize], person);
+        people.pairs += u64::from(before != person);
+        people.values += u64::from(before == u32::MAX);
+    })?;
+    Ok(people)
 }

@@ -2,83 +2,98 @@
 
 use std::time::Instant;
 
-use super::coded::Coded;
 use super::error::AuditError;
 use super::inferences::Inferences;
 use super::parts::{Parts, from_one_column_on, nothing_searched};
 use super::prepare::AuditTable;
 use super::question::{AuditQuestion, SEARCH_SHARE, Step};
 use super::report::{Report, Singletons, Timings};
-use super::spilled::audit_spilled;
-use crate::counting::{AttributeSet, Chosen, ComputeError, CountedTable, CpuCounter, GroupCounter, shared_device};
-use crate::risk::exposure::{Crowds, Risk, involvement, measure, reach, riskiest};
+use crate::counting::backend::is_worth_a_trial;
+use crate::counting::{AttributeSet, Chosen, CodeTable, ComputeError, CpuCounter, GroupCounter, Wanted, shared_device};
+use crate::risk::exposure::{Risk, involvement, measure, reach, riskiest};
 use crate::risk::inferences::strongest;
-use crate::risk::qid::{Borders, Question, search, search_with};
+use crate::risk::qid::{Question, search_over};
+
+/// Bytes for counting, for witnesses and for the search where nobody set a limit.
+const MEMORY: u64 = 4 << 30;
 
 /// Audits a table. `progress` is called from this thread, now and then.
 ///
-/// Memory: the table once more where singletons are masked, once more as the counter's narrow columns, and what the
-/// search keeps (docs/methods.md §3).
+/// Memory: `question.memory`, half of it for counting, and the dictionaries that values are shown from. A device gets a copy of a table in
+/// memory; one in a file is counted on this machine's cores.
 ///
 /// # Errors
-/// When the backend fails, or the device that was asked for cannot be used.
+/// When the backend or the file fails, or the device that was asked for cannot be used.
 pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Step)) -> Result<Report, AuditError> {
-    match &table.columns {
-        Coded::Held(columns) => audit_held(table, columns, question, progress),
-        Coded::Spilled(columns) => audit_spilled(table, columns, question, progress),
-    }
-}
-
-fn audit_held(
-    table: &AuditTable,
-    raw: &CountedTable,
-    question: &AuditQuestion,
-    progress: &dyn Fn(Step),
-) -> Result<Report, AuditError> {
     let started = Instant::now();
-    let k = question.k;
-    let alone = CpuCounter::new(raw, question.threads)
-        .count(&(0..raw.width()).map(|c| AttributeSet::from_iter([c])).collect::<Vec<_>>(), k)?;
-    let masked = (question.singletons == Singletons::Mask).then(|| raw.masked(k));
+    let (raw, k, threads) = (&table.columns, question.k, question.threads);
+    let memory = question.memory.unwrap_or(MEMORY);
+    let own = CpuCounter::over(raw, threads, memory / 2);
+    let singles: Vec<AttributeSet> = (0..raw.width()).map(|c| AttributeSet::from_iter([c])).collect();
+    let alone = own.count(&singles, k)?;
+    let masked = (question.singletons == Singletons::Mask).then(|| masked(&own, k)).transpose()?;
     let columns = masked.as_ref().unwrap_or(raw);
-    let chosen = Chosen::for_table(question.backend, columns, k, question.threads, shared_device)?;
+    let counter = CpuCounter::over(columns, threads, memory / 2);
+    let for_device = match question.backend {
+        Wanted::Cpu => false,
+        Wanted::Device => true,
+        Wanted::Auto => is_worth_a_trial(columns.rows(), columns.width()) && shared_device().is_ok(),
+    };
+    let unpacked = if for_device { columns.unpacked() } else { None };
+    let chosen = unpacked.as_ref().map(|held| Chosen::for_table(question.backend, held, k, threads, shared_device));
+    let chosen = chosen.transpose()?.filter(|chosen| chosen.on_device().is_some());
+    let counting = chosen.as_ref().map_or(&counter as &dyn GroupCounter, Chosen::counter);
     let borders = if table.searched.is_empty() {
         nothing_searched()
     } else {
-        search_all(table, columns, &chosen, question, progress)?
+        let asked = Question {
+            k,
+            strategy: question.strategy,
+            threads,
+            budget: question.budget.map(|budget| budget.mul_f64(SEARCH_SHARE)),
+            memory: Some(memory / 4),
+            columns: table.searched.clone(),
+        };
+        let found = search_over(&counter, counting, &asked, &|at| progress(Step::Searching(at)))?;
+        from_one_column_on(found, &table.searched)
     };
     let search_seconds = started.elapsed().as_secs_f64();
 
     let measuring = Instant::now();
     let until = question.budget.and_then(|budget| started.checked_add(budget));
     let tell = |done, of| progress(Step::Measuring(done, of));
-    let crowds = Crowds::of(columns, &table.searched);
-    let risk = Risk::of(&crowds, columns.subject_numbers(), k);
-    let measured =
-        measure(columns.rows(), chosen.counter(), &borders.minimal_qids, k, table.values.is_some(), until, &tell)?;
+    let risk = Risk::of(&counter, &table.searched, k)?;
+    let examples = table.values.is_some();
+    let measured = measure(columns.rows(), counting, &borders.minimal_qids, k, examples, until, &tell)?;
     let qids = borders.complete.then_some(borders.minimal_qids.as_slice());
-    let below = risk.records_below_k;
-    let reached = reach(columns, &table.searched, qids, k, below, until, &tell);
+    let reached = reach(&counter, &table.searched, qids, k, risk.records_below_k, until, &tell);
     let rows = question.rows;
-    let risky = (rows > 0).then(|| riskiest(columns, &table.searched, qids, k, rows, until, &tell));
+    let risky = (rows > 0).then(|| riskiest(&counter, &table.searched, qids, k, rows, until, &tell));
     let weights = involvement(&table.searched, &borders.minimal_qids);
-    let inferences = Inferences::of(table, k, question.threads, until, &|asked| strongest(raw, asked));
+    let inferences = Inferences::of(table, k, threads, until, &|asked| strongest(&own, asked));
+    counter.sound()?;
+    own.sound()?;
     let timings =
         Timings { read: question.read_seconds, search: search_seconds, measure: measuring.elapsed().as_secs_f64() };
-    let counted_by = (chosen.name(), chosen.used());
-    // A masked cell has the code that comes after all others of a column with rare values.
-    let is_masked = |column: usize, row: usize| {
-        masked.is_some()
-            && alone[column].is_qid()
-            && columns.column(column)[row] as usize + 1 == columns.cardinality(column)
+    let rare: Vec<bool> = alone.iter().map(|alone| masked.is_some() && alone.is_qid()).collect();
+    let cell = |column: usize, row: u32| {
+        let code = |table: &CodeTable| match table.codes_of(row, &[column]) {
+            Ok(codes) => codes.first().copied(),
+            Err(error) => {
+                own.remember(Err(ComputeError::Codes { reason: error.to_string() }));
+                None
+            }
+        };
+        // A masked cell has the code that comes after all others of a column with rare values.
+        let is_masked = rare[column] && code(columns).is_none_or(|c| c as usize + 1 == columns.cardinality(column));
+        if is_masked { None } else { code(raw) }
     };
-    let rare = |column: usize, row: u32| (!is_masked(column, row as usize)).then(|| raw.column(column)[row as usize]);
     let parts = Parts {
         table,
-        cell: &rare,
+        cell: &cell,
         question,
-        counted_by,
-        alone: alone.clone(),
+        counted_by: chosen.as_ref().map_or(("cpu", None), |chosen| (chosen.name(), chosen.used())),
+        alone,
         borders,
         measured,
         reached,
@@ -88,28 +103,20 @@ fn audit_held(
         risk,
         timings,
     };
-    Ok(parts.report())
+    let report = parts.report();
+    own.sound()?;
+    Ok(report)
 }
 
-fn search_all(
-    table: &AuditTable,
-    columns: &CountedTable,
-    chosen: &Chosen<'_>,
-    question: &AuditQuestion,
-    progress: &dyn Fn(Step),
-) -> Result<Borders, ComputeError> {
-    let asked = Question {
-        k: question.k,
-        strategy: question.strategy,
-        threads: question.threads,
-        budget: question.budget.map(|budget| budget.mul_f64(SEARCH_SHARE)),
-        memory: question.memory,
-        columns: table.searched.clone(),
-    };
-    let tell = |at| progress(Step::Searching(at));
-    let found = match chosen.on_device() {
-        None => search(columns, &asked, &tell),
-        Some(counter) => search_with(columns, counter, &asked, &tell)?,
-    };
-    Ok(from_one_column_on(found, &table.searched))
+/// The table with `singletons = mask`: as [`CountedTable::masked`](crate::counting::CountedTable::masked).
+fn masked(counter: &CpuCounter<'_>, k: u32) -> Result<CodeTable, ComputeError> {
+    let table = counter.table();
+    let mut codes = Vec::with_capacity(table.width());
+    for column in 0..table.width() {
+        let star = table.cardinality(column) as u32;
+        let sizes = counter.values(column)?;
+        let masked = (0..).zip(&sizes).map(|(code, size)| if size.support < k { star } else { code });
+        codes.push(masked.collect());
+    }
+    Ok(table.recoded(&codes))
 }

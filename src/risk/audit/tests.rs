@@ -30,7 +30,8 @@ fn question(k: u32, singletons: Singletons) -> AuditQuestion {
 }
 
 fn report(columns: Vec<AuditColumn>, subject: Option<usize>, k: u32, singletons: Singletons, show: bool) -> Report {
-    let table = prepare(columns, RecordNumbers::default(), subject, Rule::of_a_file(0.8), show).expect("a table");
+    let read = ReadColumns::held(columns, RecordNumbers::default(), subject).expect("columns");
+    let table = prepare(read, Rule::of_a_file(0.8), show).expect("a table");
     audit(&table, &question(k, singletons), &|_| {}).expect("a report")
 }
 
@@ -117,13 +118,17 @@ fn people_are_counted_and_records_without_one_left_out() {
     let risk = &report.risk.risk;
     assert_eq!((risk.records_below_k, risk.people_below_k, risk.share_people_below_k), (3, 1, 1.0 / 3.0));
     let nobody = vec![column("who", &["", ""]), column("x", &["1", "1"])];
-    let refused = prepare(nobody, RecordNumbers::default(), Some(0), Rule::of_a_file(0.8), false).expect_err("refused");
+    let refused = ReadColumns::held(nobody, RecordNumbers::default(), Some(0))
+        .and_then(|read| prepare(read, Rule::of_a_file(0.8), false))
+        .expect_err("refused");
     assert_eq!(refused, AuditError::Nobody { column: "who".into() });
 }
 
 #[test]
 fn the_riskiest_records_are_named_by_number_and_columns() {
-    let table = prepare(people(), RecordNumbers::default(), None, Rule::of_a_file(0.8), false).expect("a table");
+    let table = ReadColumns::held(people(), RecordNumbers::default(), None)
+        .and_then(|read| prepare(read, Rule::of_a_file(0.8), false))
+        .expect("a table");
     let asked = AuditQuestion { rows: 2, ..question(2, Singletons::Include) };
     let found = audit(&table, &asked, &|_| {}).expect("a report").riskiest.expect("it was asked for");
     assert_eq!((found.largest, found.complete, found.at_risk), (3, true, 2));

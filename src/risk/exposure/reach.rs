@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use super::falls::Falls;
 use super::rows::Rows;
-use super::walk::{Scope, Walk};
-use crate::counting::AttributeSet;
+use super::walk::{Scope, Walk, people};
+use crate::counting::{AttributeSet, CpuCounter};
 
 /// Records that some set of so many attributes leaves below k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -37,7 +36,7 @@ pub struct Reached {
 /// `qids` are minimal QIDs: sets that are above none of them leave nobody below k and are not looked at. Where that list
 /// is not complete, give none. Time and memory are those of a walk through the sets.
 pub fn reach(
-    table: &dyn Falls,
+    counter: &CpuCounter<'_>,
     searched: &AttributeSet,
     qids: Option<&[AttributeSet]>,
     k: u32,
@@ -45,7 +44,7 @@ pub fn reach(
     until: Option<Instant>,
     progress: &dyn Fn(usize, usize),
 ) -> Reached {
-    let mut walk = Walk::new(Scope { table, qids, k, until, progress }, searched);
+    let mut walk = Walk::new(Scope { counter, qids, k, until, progress }, searched);
     let attributes: Vec<usize> = searched.iter().collect();
     // Nothing is held before a size has been looked at: of a long table, none may be.
     let mut at_risk: Vec<Rows> = vec![Rows::default(); attributes.len()];
@@ -57,14 +56,14 @@ pub fn reach(
             break;
         }
         if steps.is_empty() {
-            at_risk.iter_mut().chain([&mut reached]).for_each(|rows| *rows = Rows::none(table.rows()));
+            at_risk.iter_mut().chain([&mut reached]).for_each(|rows| *rows = Rows::none(counter.table().rows()));
         }
         for (set, minimal) in &found {
             reached.add(minimal);
             let members = set.iter().filter_map(|attribute| attributes.binary_search(&attribute).ok());
             members.for_each(|place| at_risk[place].add(minimal));
         }
-        steps.push(Reach { size: walk.size, records: reached.len(), people: table.people(&reached) });
+        steps.push(Reach { size: walk.size, records: reached.len(), people: people(counter, &reached) });
     }
     let exhausted = reached.len() == below_all;
     let at_risk = attributes.iter().zip(&at_risk).map(|(attribute, rows)| (*attribute, rows.len())).collect();

@@ -1,7 +1,6 @@
-//! The risk that a partition into crowds leaves.
+//! The risk that a partition into classes leaves.
 
-use super::crowds::Crowds;
-use hashbrown::HashMap;
+use crate::counting::{AttributeSet, ComputeError, CpuCounter};
 
 /// The risk of the records over one set of attributes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
@@ -46,29 +45,20 @@ pub struct Bin {
 const BINS_FROM_K: usize = 8;
 
 impl Risk {
-    /// The risk at `k` ≥ 1; `subjects` are the subject numbers of the rows where the table has them.
-    #[must_use]
-    pub fn of(crowds: &Crowds, subjects: Option<&[u32]>, k: u32) -> Self {
-        let mut sizes: HashMap<(u32, u32), u64> = HashMap::new();
-        for size in crowds.supports.iter().copied().zip(crowds.records.iter().copied()) {
-            *sizes.entry(size).or_default() += 1;
-        }
-        let mut sizes: Vec<((u32, u32), u64)> = sizes.into_iter().collect();
-        sizes.sort_unstable();
-        let people_below = subjects.map(|subjects| {
-            let mut below: Vec<u32> =
-                crowds.below(k).zip(subjects).filter(|(below, _)| *below).map(|(_, s)| *s).collect();
-            below.sort_unstable();
-            below.dedup();
-            below.len() as u64
-        });
-        Self::of_sizes(&sizes, people_below, crowds.people, k)
+    /// The risk at `k` ≥ 1 over the attributes of `set`.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn of(counter: &CpuCounter<'_>, set: &AttributeSet, k: u32) -> Result<Self, ComputeError> {
+        let (sizes, people_below) = counter.sizes(set, k)?;
+        let sizes: Vec<((u32, u32), u64)> =
+            sizes.into_iter().map(|(size, classes)| ((size.support, size.records), classes)).collect();
+        Ok(Self::of_sizes(&sizes, people_below, counter.table().support() as u64, k))
     }
 
-    /// The same from how many classes have so much support and so many records, ascending; the people below k (none where nobody is
+    /// From how many classes have so much support and so many records, ascending; the people below k (none where nobody is
     /// named), and all people.
-    #[must_use]
-    pub fn of_sizes(sizes: &[((u32, u32), u64)], people_below: Option<u64>, people: u64, k: u32) -> Self {
+    fn of_sizes(sizes: &[((u32, u32), u64)], people_below: Option<u64>, people: u64, k: u32) -> Self {
         let smallest = sizes.first().map_or(0, |((support, _), _)| *support);
         let records_of = |((_, records), classes): &((u32, u32), u64)| u64::from(*records) * classes;
         let rows = sizes.iter().map(records_of).sum();

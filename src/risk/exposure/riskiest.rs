@@ -1,9 +1,8 @@
 //! Which records are most at risk, and what singles them out (docs/methods.md §3; [ELL]).
 
-use super::falls::Falls;
 use super::rows::Rows;
 use super::walk::{Scope, Walk};
-use crate::counting::AttributeSet;
+use crate::counting::{AttributeSet, CpuCounter};
 use std::time::Instant;
 
 /// Attributes of a combination at most: whoever knows more of a person needs no list.
@@ -39,7 +38,7 @@ impl Riskiest {
 ///
 /// Time: a walk through the sets. Memory: that of the walk, and an eighth of a byte more for each of its visits at most.
 pub fn riskiest(
-    table: &dyn Falls,
+    counter: &CpuCounter<'_>,
     searched: &AttributeSet,
     qids: Option<&[AttributeSet]>,
     k: u32,
@@ -47,7 +46,7 @@ pub fn riskiest(
     until: Option<Instant>,
     progress: &dyn Fn(usize, usize),
 ) -> Riskiest {
-    let mut walk = Walk::new(Scope { table, qids, k, until, progress }, searched);
+    let mut walk = Walk::new(Scope { counter, qids, k, until, progress }, searched);
     let mut sets: Vec<(AttributeSet, Rows)> = Vec::new();
     let sizes = LARGEST.min(searched.len());
     while walk.size < sizes {

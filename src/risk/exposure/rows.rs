@@ -12,13 +12,6 @@ impl Rows {
         Self(vec![0; count.div_ceil(64)])
     }
 
-    /// These rows of `count`.
-    pub fn of(rows: &[u32], count: usize) -> Self {
-        let mut set = Self::none(count);
-        rows.iter().for_each(|row| set.insert(*row));
-        set
-    }
-
     /// Adds one row.
     pub fn insert(&mut self, row: u32) {
         self.0[row as usize / 64] |= 1 << (row % 64);

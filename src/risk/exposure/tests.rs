@@ -33,17 +33,16 @@ fn risks_by_hand() {
     // Ages and sexes of six people: (30, m) ×3, (30, f) ×2, (40, f) ×1.
     let rows: Vec<Vec<u32>> = [[30, 0], [30, 0], [30, 0], [30, 1], [30, 1], [40, 1]].map(Vec::from).to_vec();
     let table = table(&rows, None);
-    let crowds = Crowds::of(&table, &AttributeSet::first(2));
-    assert_eq!((crowds.class_of.as_slice(), crowds.supports.as_slice()), (&[0, 0, 0, 1, 1, 2][..], &[3, 2, 1][..]));
-    let risk = Risk::of(&crowds, None, 3);
+    let counter = CpuCounter::new(&table, 1);
+    let risk = Risk::of(&counter, &AttributeSet::first(2), 3).expect("counted");
     assert_eq!((risk.classes, risk.smallest_class, risk.highest), (3, 1, 1.0));
     assert_eq!(risk.average, 0.5, "three classes over six records");
     assert_eq!((risk.records_unique, risk.records_below_k, risk.share_below_k), (1, 3, 0.5));
     assert_eq!((risk.people_below_k, risk.share_people_below_k), (3, 0.5));
     let bin = |from, to, classes, records| Bin { from, to, classes, records };
     assert_eq!(risk.distribution, [bin(1, 1, 1, 1), bin(2, 2, 1, 2), bin(3, 3, 1, 3)]);
-    let nothing = Crowds::of(&table, &AttributeSet::new());
-    assert_eq!((nothing.supports.as_slice(), Risk::of(&nothing, None, 3).highest), (&[6][..], 1.0 / 6.0));
+    let nothing = Risk::of(&counter, &AttributeSet::new(), 3).expect("counted");
+    assert_eq!((nothing.smallest_class, nothing.highest), (6, 1.0 / 6.0));
 }
 
 #[test]
@@ -52,8 +51,7 @@ fn people_count_and_not_their_records() {
     let rows: Vec<Vec<u32>> = [[1], [1], [1], [1], [1], [2], [2]].map(Vec::from).to_vec();
     let subjects = [7, 7, 7, 7, 7, 8, 9];
     let table = table(&rows, Some(&subjects));
-    let crowds = Crowds::of(&table, &AttributeSet::first(1));
-    let risk = Risk::of(&crowds, Some(&subjects), 2);
+    let risk = Risk::of(&CpuCounter::new(&table, 1), &AttributeSet::first(1), 2).expect("counted");
     assert_eq!((risk.highest, risk.records_unique, risk.records_below_k, risk.people_below_k), (1.0, 5, 5, 1));
     assert_eq!((risk.average, risk.share_people_below_k), (6.0 / 7.0, 1.0 / 3.0));
 }
@@ -62,7 +60,7 @@ fn people_count_and_not_their_records() {
 fn bins_meet_at_k() {
     let columns = CountedTable::new(vec![(0..2000_u32).map(u32::isqrt).collect()], None).expect("a table");
     for k in [1, 2, 3, 5, 20, 1000] {
-        let risk = Risk::of(&Crowds::of(&columns, &AttributeSet::first(1)), None, k);
+        let risk = Risk::of(&CpuCounter::new(&columns, 1), &AttributeSet::first(1), k).expect("counted");
         let bins = &risk.distribution;
         assert!(bins.windows(2).all(|pair| pair[0].to + 1 == pair[1].from), "{k}: {bins:?}");
         assert!(bins.iter().any(|bin| bin.from == u64::from(k) || bin.to + 1 == u64::from(k)), "{k}: {bins:?}");
@@ -95,10 +93,8 @@ proptest! {
         let all = AttributeSet::first(4);
 
         let supports = twin(&rows, subjects, &all);
-        let crowds = Crowds::of(&table, &all);
-        let found: Vec<u64> = crowds.class_of.iter().map(|c| u64::from(crowds.supports[*c as usize])).collect();
-        prop_assert_eq!(&found, &supports);
-        let risk = Risk::of(&crowds, table.subject_numbers(), k);
+        let counter = CpuCounter::new(&table, 1);
+        let risk = Risk::of(&counter, &all, k).expect("counted");
         let n = rows.len() as f64;
         let below = |set: &AttributeSet| -> Vec<bool> {
             twin(&rows, subjects, set).iter().map(|s| *s < u64::from(k)).collect()
@@ -114,7 +110,6 @@ proptest! {
 
         let mut sets: Vec<AttributeSet> = sets.iter().map(|set| set.iter().copied().collect()).collect();
         sets.sort_unstable();
-        let counter = CpuCounter::new(&table, 1);
         let measured = measure(table.rows(), &counter, &sets, k, true, None, &|_, _| {}).expect("counted");
         prop_assert_eq!(measured.len(), sets.len());
         for set in &measured {
@@ -136,6 +131,7 @@ proptest! {
     ) {
         let subjects = owners.as_ref().map(|owners| &owners[..rows.len()]);
         let table = table(&rows, subjects);
+        let counter = CpuCounter::new(&table, 1);
         let subsets: Vec<AttributeSet> =
             (1_u32..16).map(|bits| (0..4).filter(|a| bits >> a & 1 == 1).collect()).collect();
         let risky: Vec<Vec<bool>> =
@@ -147,8 +143,8 @@ proptest! {
             .collect();
         let all = AttributeSet::first(4);
         let below_all = risky[14].iter().filter(|b| **b).count() as u64;
-        let found = reach(&table, &all, Some(&minimal), k, below_all, None, &|_, _| {});
-        let unfiltered = reach(&table, &all, None, k, below_all, None, &|_, _| {});
+        let found = reach(&counter, &all, Some(&minimal), k, below_all, None, &|_, _| {});
+        let unfiltered = reach(&counter, &all, None, k, below_all, None, &|_, _| {});
         prop_assert_eq!(&found, &unfiltered);
         prop_assert!(found.exhausted);
         for step in &found.steps {
@@ -198,7 +194,8 @@ proptest! {
         expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         expected.truncate(most);
 
-        let found = riskiest(&table(&rows, subjects), &AttributeSet::first(4), None, k, most, None, &|_, _| {});
+        let counter = CpuCounter::new(&table(&rows, subjects), 1);
+        let found = riskiest(&counter, &AttributeSet::first(4), None, k, most, None, &|_, _| {});
         prop_assert_eq!((found.largest, found.complete, found.at_risk), (4, true, at_risk));
         prop_assert_eq!(&found.rows, &expected);
         for (row, _) in &found.rows {
@@ -212,6 +209,7 @@ proptest! {
 #[test]
 fn a_size_is_looked_at_as_a_whole_or_not_at_all() {
     let table = table(&[vec![0, 0], vec![0, 1], vec![1, 0]], None);
-    let found = riskiest(&table, &AttributeSet::first(2), None, 2, 3, Some(std::time::Instant::now()), &|_, _| {});
+    let counter = CpuCounter::new(&table, 1);
+    let found = riskiest(&counter, &AttributeSet::first(2), None, 2, 3, Some(std::time::Instant::now()), &|_, _| {});
     assert_eq!((found.rows.len(), found.largest, found.complete, found.at_risk), (0, 0, false, 0));
 }

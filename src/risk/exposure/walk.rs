@@ -1,8 +1,7 @@
 //! All sets of 1, 2, … attributes, and the records that each of them leaves below k first.
 
-use super::falls::{Falls, but_last};
 use super::rows::Rows;
-use crate::counting::AttributeSet;
+use crate::counting::{AttributeSet, CpuCounter};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::time::Instant;
@@ -20,8 +19,8 @@ const BATCH: usize = 256;
 /// What is looked at, and for how long.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// The table.
-    pub table: &'a dyn Falls,
+    /// Counts the table; a file that fails is remembered there.
+    pub counter: &'a CpuCounter<'a>,
     /// Minimal QIDs: sets that are above none of them leave nobody below k and are not looked at. Where that list is not
     /// complete, none.
     pub qids: Option<&'a [AttributeSet]>,
@@ -57,12 +56,12 @@ impl<'a> Walk<'a> {
     /// below k over the set and over no part of it. False where there is no such size, or the work or the time was used up
     /// before its end; nothing may be asked after that.
     pub fn step(&mut self, each: &mut dyn FnMut(&AttributeSet, &Rows)) -> bool {
-        let Scope { table, qids, k, until, progress } = self.scope;
+        let Scope { counter, qids, k, until, progress } = self.scope;
         if self.size == self.attributes.len() {
             return false;
         }
         let Some(sets) = sets_of(&self.attributes, self.size + 1, qids) else { return false };
-        self.visits += sets.len() as u64 * table.rows() as u64;
+        self.visits += sets.len() as u64 * counter.table().rows() as u64;
         if self.visits > ROW_VISITS {
             return false;
         }
@@ -72,7 +71,7 @@ impl<'a> Walk<'a> {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return false;
             }
-            let fallen: Vec<Vec<Rows>> = batch.par_iter().map(|family| table.fallen(family, k)).collect();
+            let fallen: Vec<Vec<Rows>> = batch.par_iter().map(|family| below_each(counter, family, k)).collect();
             for (set, rows) in batch.iter().copied().flatten().zip(fallen.into_iter().flatten()) {
                 let (below, minimal) = self.below_and_minimal(set, rows);
                 if !minimal.is_empty() {
@@ -90,8 +89,7 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// The records below k over a set, and those of them that are below k over no part of it; `rows` are below k over the
-    /// set; those that are so over the set without its last attribute may be left out.
+    /// The records below k over a set, `rows`, and those of them that are below k over no part of it.
     fn below_and_minimal(&self, set: &AttributeSet, rows: Rows) -> (Rows, Rows) {
         let mut below = rows;
         let mut minimal = below.clone();
@@ -101,6 +99,33 @@ impl<'a> Walk<'a> {
         }
         (below, minimal)
     }
+}
+
+/// For each set of a family, which shares all but the last attribute, the rows below k over it.
+fn below_each(counter: &CpuCounter<'_>, family: &[AttributeSet], k: u32) -> Vec<Rows> {
+    let mut below = vec![Rows::none(counter.table().rows()); family.len()];
+    counter.remember(counter.below_each(family, k, &mut |at, row, _| below[at].insert(row)));
+    below
+}
+
+/// Distinct people of some rows, or the rows where nobody is named.
+pub(super) fn people(counter: &CpuCounter<'_>, rows: &Rows) -> u64 {
+    let table = counter.table();
+    if table.subjects().is_none() {
+        return rows.len();
+    }
+    let mut seen = Rows::none(table.support());
+    counter.remember(counter.each_person(|row, person| {
+        if rows.contains(row) {
+            seen.insert(person);
+        }
+    }));
+    seen.len()
+}
+
+/// The set without its last attribute.
+fn but_last(set: &AttributeSet) -> AttributeSet {
+    set.last().map_or_else(AttributeSet::new, |last| set.without(last))
 }
 
 /// Sets that share all but their last attribute, some such families at a time.

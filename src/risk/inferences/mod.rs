@@ -10,17 +10,17 @@
 //! - what a missing value says, or what is said of one: that a cell is empty is no value of a person;
 //! - what is no inference: P(v|u) ≤ P(v), so that u tells nothing of v. So a constant is not told by everything.
 
-mod visited;
-
-use crate::counting::{CountedTable, SpilledCounter};
+use crate::counting::CpuCounter;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::ops::Range;
-use visited::{ByPeople, Visited};
 
 /// Counted pairs of values stay in a table while it has at most so many cells for each record, and in a map beyond.
 const CELLS_PER_RECORD: usize = 4;
+
+/// Bytes of the counts of a pair, in a map that grows.
+const PAIR_BYTES: u64 = 64;
 
 /// u → v, by columns and dense codes of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,28 +101,15 @@ pub fn affordable(pairs: &[(usize, usize)], rows: usize, visits: u64) -> &[(usiz
 /// The strongest inference of each ordered pair of columns that has one; in the order of the pairs, either direction after
 /// the other.
 ///
-/// Time: the records for each pair. Memory: 4 bytes a record, and for each thread at most 48 bytes a record.
+/// Time: the records for each pair. Memory: what the counter may hold. A file that fails is remembered by the counter.
 #[must_use]
-pub fn strongest(table: &CountedTable, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
-    let order = table.subject_numbers().map(|subjects| {
-        let mut order: Vec<u32> = (0..table.rows() as u32).collect();
-        order.sort_by_key(|row| subjects[*row as usize]);
-        order
-    });
-    strongest_of(&ByPeople { table, order: order.as_deref() }, asked)
-}
-
-/// The same for a table in files. Memory: what the counter may hold. A disk that fails is remembered by the counter.
-#[must_use]
-pub fn strongest_spilled(counter: &SpilledCounter<'_>, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
-    strongest_of(counter, asked)
-}
-
-fn strongest_of(table: &impl Visited, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
-    let rows = Rows { table, most_cells: table.most_cells(asked.threads), common: Vec::new() };
+pub fn strongest(counter: &CpuCounter<'_>, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
+    let most_cells = usize::try_from(counter.memory() / asked.threads.max(1) as u64 / PAIR_BYTES);
+    let most_cells = most_cells.unwrap_or(usize::MAX).max(1);
+    let rows = Rows { counter, most_cells, common: Vec::new() };
     let is_asked = |column: usize| asked.pairs.iter().any(|(a, b)| *a == column || *b == column);
     let of_column = |column| if is_asked(column) { rows.common(column, asked) } else { Common::default() };
-    let common = (0..table.width()).map(of_column).collect();
+    let common = (0..counter.table().width()).map(of_column).collect();
     let rows = Rows { common, ..rows };
     let pair = |&(a, b): &(usize, usize)| rows.strongest_of(a, b, u64::from(asked.k));
     let pool = (asked.threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(asked.threads).build());
@@ -160,17 +147,22 @@ struct Common {
     values: Vec<(u32, u32)>,
 }
 
-struct Rows<'a, T> {
-    table: &'a T,
+struct Rows<'a> {
+    counter: &'a CpuCounter<'a>,
     /// Counts that one thread holds at once.
     most_cells: usize,
     common: Vec<Common>,
 }
 
-impl<T: Visited> Rows<'_, T> {
+impl Rows<'_> {
+    /// Each row's codes of two columns and its person, person after person.
+    fn each(&self, a: usize, b: usize, visit: impl FnMut(u32, u32, u32)) {
+        self.counter.remember(self.counter.each_pair(a, b, visit));
+    }
+
     fn common(&self, column: usize, asked: &InferenceQuestion<'_>) -> Common {
-        let mut tallies = vec![Support::default(); self.table.cardinality(column)];
-        self.table.each(column, column, |code, _, person| tallies[code as usize].add(person));
+        let mut tallies = vec![Support::default(); self.counter.table().cardinality(column)];
+        self.each(column, column, |code, _, person| tallies[code as usize].add(person));
         let missing = asked.missing.get(column).copied().unwrap_or(0);
         let mut common = Common { number: Vec::with_capacity(tallies.len()), values: Vec::new() };
         for (code, tally) in (0_u32..).zip(&tallies) {
@@ -183,9 +175,9 @@ impl<T: Visited> Rows<'_, T> {
         common
     }
 
-    fn strongest_of(&self, a: usize, b: usize, k: u64) -> impl Iterator<Item = ValueInference> + use<T> {
+    fn strongest_of(&self, a: usize, b: usize, k: u64) -> impl Iterator<Item = ValueInference> + use<> {
         let (of_a, of_b) = (&self.common[a], &self.common[b]);
-        let of_all = self.table.rows() as u64;
+        let of_all = self.counter.table().rows() as u64;
         let mut best: [Option<ValueInference>; 2] = [None, None];
         self.count((a, b), |x, y, tally| {
             if u64::from(tally.people) < k {
@@ -216,10 +208,10 @@ impl<T: Visited> Rows<'_, T> {
                 Some((x, of_b.number[b as usize]?))
             };
             let cells = values.len().saturating_mul(width);
-            if cells <= (CELLS_PER_RECORD * self.table.rows()).min(self.most_cells) {
+            if cells <= (CELLS_PER_RECORD * self.counter.table().rows()).min(self.most_cells) {
                 let first = values.start;
                 let mut cells = vec![Support::default(); cells];
-                self.table.each(a, b, |a, b, person| {
+                self.each(a, b, |a, b, person| {
                     if let Some((x, y)) = both(a, b) {
                         cells[(x - first) as usize * width + y as usize].add(person);
                     }
@@ -228,7 +220,7 @@ impl<T: Visited> Rows<'_, T> {
                 held.for_each(|(cell, tally)| found(first + (cell / width) as u32, (cell % width) as u32, tally));
             } else {
                 let mut cells: HashMap<(u32, u32), Support> = HashMap::new();
-                self.table.each(a, b, |a, b, person| {
+                self.each(a, b, |a, b, person| {
                     if let Some(pair) = both(a, b) {
                         cells.entry(pair).or_default().add(person);
                     }

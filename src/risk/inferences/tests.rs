@@ -1,6 +1,7 @@
 //! The strongest inferences against their definition.
 
 use super::*;
+use crate::counting::CountedTable;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -68,7 +69,7 @@ proptest! {
         let width = table.width();
         let pairs: Vec<(usize, usize)> = (0..width).flat_map(|a| (a + 1..width).map(move |b| (a, b))).collect();
         let asked = InferenceQuestion { k: case.k, missing: &case.missing, pairs: &pairs, threads };
-        let found = strongest(&table, &asked);
+        let found = strongest(&CpuCounter::new(&table, 1), &asked);
         for a in 0..width {
             for b in (0..width).filter(|b| *b != a) {
                 let ours: Vec<&ValueInference> = found.iter().filter(|i| (i.from, i.to) == (a, b)).collect();
@@ -98,7 +99,7 @@ fn a_zip_tells_its_city_and_a_constant_is_told_by_nothing() {
     let table = CountedTable::new(vec![zips.to_vec(), cities.to_vec(), vec![7; 11]], None).expect("a table");
     let pairs = [(0, 1), (0, 2), (1, 2)];
     let asked = InferenceQuestion { k: 3, missing: &[0; 3], pairs: &pairs, threads: 1 };
-    let found = strongest(&table, &asked);
+    let found = strongest(&CpuCounter::new(&table, 1), &asked);
     let forth = ValueInference {
         from: 0,
         to: 1,
@@ -113,7 +114,7 @@ fn a_zip_tells_its_city_and_a_constant_is_told_by_nothing() {
     // Bern has one ZIP. Genf has one as well, and only two people.
     let back = ValueInference { from: 1, to: 0, given: 1, told: 2, of_told: 3, ..forth };
     assert_eq!(found, [forth, back]);
-    assert_eq!(strongest(&table, &InferenceQuestion { k: 4, ..asked }), []);
+    assert_eq!(strongest(&CpuCounter::new(&table, 1), &InferenceQuestion { k: 4, ..asked }), []);
     assert_eq!(affordable(&pairs, 11, 25), &pairs[..2]);
     assert_eq!((affordable(&pairs, 11, 0), affordable(&pairs, 0, 2)), (&pairs[..1], &pairs[..2]));
 }

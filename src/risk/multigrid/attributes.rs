@@ -63,9 +63,9 @@ impl Attributes {
 
     /// Nothing aggregated: every wanted column is kept and stands for itself. What the aggregation is measured against.
     #[must_use]
-    pub fn apart(table: &CountedTable, wanted: &AttributeSet) -> Self {
+    pub fn apart(wanted: &AttributeSet, cardinality: &dyn Fn(usize) -> usize) -> Self {
         let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
-        by_cardinality(&|column| table.cardinality(column), wanted).into_iter().for_each(|column| found.keep(column));
+        by_cardinality(cardinality, wanted).into_iter().for_each(|column| found.keep(column));
         found
     }
 

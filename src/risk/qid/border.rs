@@ -9,7 +9,7 @@
 //! Every minimal QID is met: its subsets are non-QIDs, so they are tentative, so it was a candidate of the descent.
 
 use super::bits::{Bits, BitsMap, BitsSet, by_columns, joined};
-use super::deeper::Deeper;
+use super::classes::TableClasses;
 use super::question::{Borders, MOST_SETS, Progress, Run};
 use super::witnesses::{Class, Scratch, Sight, Witnesses};
 use crate::counting::cpu::in_threads;
@@ -22,18 +22,18 @@ use std::time::Duration;
 /// Candidates of the descent that one thread takes at once.
 const SHARE: usize = 64;
 
-/// On the coarse table of `attributes`, whose kept columns `witnesses` are about. `deeper` looks where those see nothing.
+/// On the coarse table of `attributes`, whose kept columns `witnesses` are about; `classes` gives them their rows.
 pub(super) fn search(
     run: &Run<'_>,
     attributes: &Attributes,
-    mut witnesses: Witnesses<'_>,
-    deeper: Option<&dyn Deeper>,
+    mut witnesses: Witnesses,
+    classes: &TableClasses<'_>,
 ) -> Result<Borders, ComputeError> {
     let witnesses = &mut witnesses;
     match attributes.kept().len() {
-        0..=64 => Search::<1>::new(run, attributes, deeper).borders(witnesses),
-        65..=128 => Search::<2>::new(run, attributes, deeper).borders(witnesses),
-        _ => Search::<16>::new(run, attributes, deeper).borders(witnesses),
+        0..=64 => Search::<1>::new(run, attributes, classes).borders(witnesses),
+        65..=128 => Search::<2>::new(run, attributes, classes).borders(witnesses),
+        _ => Search::<16>::new(run, attributes, classes).borders(witnesses),
     }
 }
 
@@ -53,8 +53,8 @@ const JUDGED_BYTES: u64 = 512;
 struct Search<'a, const W: usize> {
     run: &'a Run<'a>,
     attributes: &'a Attributes,
-    deeper: Option<&'a dyn Deeper>,
-    /// What looking deeper has found about candidates.
+    classes: &'a TableClasses<'a>,
+    /// What the table has said about candidates.
     looked_at: BitsMap<W, Sight>,
     implied: Vec<Bits<W>>,
     /// Tentative and verified non-QIDs, without columns that others in the set imply. With a set it holds all its subsets.
@@ -92,12 +92,12 @@ struct Sighted<const W: usize> {
 }
 
 impl<'a, const W: usize> Search<'a, W> {
-    fn new(run: &'a Run<'a>, attributes: &'a Attributes, deeper: Option<&'a dyn Deeper>) -> Self {
+    fn new(run: &'a Run<'a>, attributes: &'a Attributes, classes: &'a TableClasses<'a>) -> Self {
         let implied = |number| Bits::of(attributes.implied(number).iter().copied());
         Self {
             run,
             attributes,
-            deeper,
+            classes,
             looked_at: BitsMap::default(),
             implied: (0..attributes.kept().len()).map(implied).collect(),
             alive: BitsSet::default(),
@@ -112,7 +112,7 @@ impl<'a, const W: usize> Search<'a, W> {
 
     /// Without a budget the descent goes to its end first. With one, descent and verification take turns, at times that
     /// double: whatever the budget is, the same is done in the same order up to its end, so a longer one proves no less.
-    fn borders(mut self, witnesses: &mut Witnesses<'_>) -> Result<Borders, ComputeError> {
+    fn borders(mut self, witnesses: &mut Witnesses) -> Result<Borders, ComputeError> {
         let mut descent = self.begin(witnesses)?;
         let mut until = self.run.question.budget.map(|_| FIRST);
         loop {
@@ -155,16 +155,11 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Single columns.
-    fn begin(&mut self, witnesses: &mut Witnesses<'_>) -> Result<Descent<W>, ComputeError> {
-        let k = self.run.question.k;
+    fn begin(&mut self, witnesses: &mut Witnesses) -> Result<Descent<W>, ComputeError> {
         self.alive.insert(Bits::EMPTY);
         let singles: Vec<Bits<W>> = (0..self.attributes.kept().len()).map(|c| Bits::of([c])).collect();
-        self.look_deeper(singles.clone(), witnesses)?;
-        let (witnesses, looked_at) = (&*witnesses, &self.looked_at);
-        let of_column = |set: Bits<W>, scratch: &mut Scratch| match looked_at.get(&set) {
-            Some(sight) => sight.clone(),
-            None => witnesses.of_column(set.last().expect("a column"), k, scratch),
-        };
+        let sights = self.classes.of_columns(self.attributes.kept(), witnesses)?;
+        let of_column = |set: Bits<W>, _: &mut Scratch| sights[set.last().expect("a column")].clone();
         let clock = self.run.clock;
         let sighted = self.sighted(&singles, 1, &of_column, &|_| clock.is_over());
         let mut descent = Descent::new();
@@ -177,28 +172,19 @@ impl<'a, const W: usize> Search<'a, W> {
         Ok(descent)
     }
 
-    /// Looks deeper at some sets, where there is somebody who can.
-    fn look_deeper(&mut self, sets: Vec<Bits<W>>, witnesses: &mut Witnesses<'_>) -> Result<(), ComputeError> {
-        let Some(deeper) = self.deeper else { return Ok(()) };
-        let originals: Vec<AttributeSet> = sets.iter().map(|set| self.attributes.original(set.iter())).collect();
-        let clock = self.run.clock;
-        let sights = deeper.look(&originals, witnesses, &|| clock.is_over())?;
-        self.looked_at = sets.into_iter().zip(sights).collect();
-        Ok(())
-    }
-
-    /// Looks deeper at the candidates about which no class of a part says anything.
+    /// Looks at the table for the candidates about which no class of a part says anything.
     fn look_where_nothing_is_seen(
         &mut self,
         descent: &Descent<W>,
-        witnesses: &mut Witnesses<'_>,
+        witnesses: &mut Witnesses,
     ) -> Result<(), ComputeError> {
-        if self.deeper.is_none() {
-            return Ok(());
-        }
         let unseen = |set: &&Bits<W>| set.iter().all(|c| descent.level[&set.without(c)].is_empty());
         let sets: Vec<Bits<W>> = descent.candidates.iter().filter(unseen).copied().collect();
-        self.look_deeper(sets, witnesses)
+        let originals: Vec<AttributeSet> = sets.iter().map(|set| self.attributes.original(set.iter())).collect();
+        let clock = self.run.clock;
+        let sights = self.classes.of_sets(&originals, witnesses, &|| clock.is_over())?;
+        self.looked_at = sets.into_iter().zip(sights).collect();
+        Ok(())
     }
 
     fn learn(&mut self, descent: &mut Descent<W>, sighted: Sighted<W>) {
@@ -213,7 +199,7 @@ impl<'a, const W: usize> Search<'a, W> {
     fn descend(
         &mut self,
         descent: &mut Descent<W>,
-        witnesses: &mut Witnesses<'_>,
+        witnesses: &mut Witnesses,
         until: Option<Duration>,
     ) -> Result<(), ComputeError> {
         let (clock, k) = (self.run.clock, self.run.question.k);

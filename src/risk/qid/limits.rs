@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// Looks at the clock before each set, as if judging it took a tick.
 struct Paced<'a> {
-    counter: CpuCounter<'a>,
+    counter: &'a CpuCounter<'a>,
     /// Nothing is read: every set is said to be no QID.
     pretends: bool,
     /// Calls that began when time was up.
@@ -54,9 +54,9 @@ fn in_ticks(table: &CountedTable, asked: &Question, ticks: u32, pretends: bool) 
     let elapsed = || TICK * u32::try_from(looks.fetch_add(1, Ordering::Relaxed)).expect("few looks");
     let clock = Clock { budget: Some(TICK * ticks), elapsed: &elapsed };
     let asked = Question { budget: clock.budget, ..asked.clone() };
-    let counter = Paced { counter: CpuCounter::new(table, 1), pretends, late: AtomicU32::new(0) };
     let own = CpuCounter::new(table, 1);
-    let found = search_by(&clock, table, &counter, &|| own.matrix(), &asked, true, &|_| ()).expect("a table");
+    let counter = Paced { counter: &own, pretends, late: AtomicU32::new(0) };
+    let found = search_by(&clock, &own, &counter, &asked, true, &|_| ()).expect("a table");
     (found, counter.late.into_inner())
 }
 

@@ -10,11 +10,10 @@
 
 mod bits;
 mod border;
-mod deeper;
+mod classes;
 mod exhaustive;
 mod greedy;
 mod question;
-mod spilled;
 mod witnesses;
 
 #[cfg(test)]
@@ -27,64 +26,78 @@ mod tests;
 use crate::counting::cpu::Matrix;
 use crate::counting::{ComputeError, CountedTable, CpuCounter, GroupCounter};
 use crate::risk::multigrid::Attributes;
+use classes::TableClasses;
 use std::time::Instant;
 use witnesses::Witnesses;
 
 pub use question::{Borders, Progress, Question, Strategy};
 use question::{Clock, Run};
-pub use spilled::search_spilled;
 
 /// Searches the border of a table on this machine's cores. Columns that the table does not have are left out.
 ///
 /// `progress` is called from this thread, now and then.
 pub fn search(table: &CountedTable, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
     let counter = CpuCounter::new(table, question.threads);
-    let found = search_on(table, &counter, &|| counter.matrix(), question, true, progress);
-    found.expect("the columns are the table's, and that is all that may fail here")
+    search_on(&counter, &counter, question, true, progress).expect(NO_FAULT)
 }
 
 /// The same, without the coarse table: every column is searched for itself. The same answer, later; what the
 /// aggregation is measured and tested against.
 pub fn search_apart(table: &CountedTable, question: &Question, progress: &dyn Fn(Progress)) -> Borders {
     let counter = CpuCounter::new(table, question.threads);
-    let found = search_on(table, &counter, &|| counter.matrix(), question, false, progress);
-    found.expect("the columns are the table's, and that is all that may fail here")
+    search_on(&counter, &counter, question, false, progress).expect(NO_FAULT)
 }
 
 /// The same, with sets counted and judged by another backend that holds the same table.
+///
+/// # Errors
+/// When the backend fails.
 pub fn search_with(
     table: &CountedTable,
     counter: &dyn GroupCounter,
     question: &Question,
     progress: &dyn Fn(Progress),
 ) -> Result<Borders, ComputeError> {
-    let own = CpuCounter::new(table, question.threads);
-    search_on(table, counter, &|| own.matrix(), question, true, progress)
+    search_over(&CpuCounter::new(table, question.threads), counter, question, progress)
 }
 
-fn search_on<'a>(
-    table: &'a CountedTable,
-    counter: &'a dyn GroupCounter,
-    matrix: &dyn Fn() -> &'a Matrix,
+/// The same, of a table that `own` reads witnesses from; a quarter of its memory is for these.
+///
+/// # Errors
+/// When the backend or the file of the table fails.
+pub fn search_over(
+    own: &CpuCounter<'_>,
+    counter: &dyn GroupCounter,
+    question: &Question,
+    progress: &dyn Fn(Progress),
+) -> Result<Borders, ComputeError> {
+    search_on(own, counter, question, true, progress)
+}
+
+const NO_FAULT: &str = "the columns are the table's, it is held, and that is all that may fail here";
+
+fn search_on(
+    own: &CpuCounter<'_>,
+    counter: &dyn GroupCounter,
     question: &Question,
     aggregate: bool,
     progress: &dyn Fn(Progress),
 ) -> Result<Borders, ComputeError> {
     let begun = Instant::now();
     let clock = Clock { budget: question.budget, elapsed: &|| begun.elapsed() };
-    search_by(&clock, table, counter, matrix, question, aggregate, progress)
+    search_by(&clock, own, counter, question, aggregate, progress)
 }
 
 /// The same, by a clock of the caller's.
-fn search_by<'a>(
+fn search_by(
     clock: &Clock<'_>,
-    table: &'a CountedTable,
-    counter: &'a dyn GroupCounter,
-    matrix: &dyn Fn() -> &'a Matrix,
+    own: &CpuCounter<'_>,
+    counter: &dyn GroupCounter,
     question: &Question,
     aggregate: bool,
     progress: &dyn Fn(Progress),
 ) -> Result<Borders, ComputeError> {
+    let table = own.table();
     let asked = match question.settled(table.width(), table.rows(), table.support()) {
         Ok(borders) => return Ok(borders),
         Err(asked) => asked,
@@ -93,12 +106,15 @@ fn search_by<'a>(
     let run = Run { cardinalities: &cardinalities, counter, question: &asked, clock, progress };
     match asked.strategy {
         Strategy::Border => {
+            let cardinality = |column: usize| cardinalities[column];
             let attributes = if aggregate {
-                Attributes::of(table, &asked.columns)
+                Attributes::by(&asked.columns, &cardinality, &mut |a, b| own.implies(a, b))?
             } else {
-                Attributes::apart(table, &asked.columns)
+                Attributes::apart(&asked.columns, &cardinality)
             };
-            border::search(&run, &attributes, Witnesses::new(matrix(), attributes.kept()), None)
+            let witnesses = Witnesses::new(Matrix::none(&cardinalities, table.subjects()), attributes.kept());
+            let classes = TableClasses { counter: own, k: asked.k, kept: own.memory() / 4 };
+            border::search(&run, &attributes, witnesses, &classes)
         }
         Strategy::Greedy => greedy::search(&run),
         Strategy::Exhaustive => exhaustive::search(&run),

@@ -4,38 +4,20 @@
 //! the table where a class of one of its subsets splits into one below k, and otherwise inherits the smallest parts.
 //! That no part is below k proves nothing: the set is then a *tentative* non-QID.
 
-use crate::counting::cpu::{Field, Matrix};
+use crate::counting::cpu::{ClassRows, Field, Matrix};
 
 /// Classes kept of a set.
-const KEPT: usize = 6;
+pub(super) const KEPT: usize = 6;
 
 /// Rows of the classes looked at for one set, unless the first class alone has more.
-const LOOKED_AT: usize = 1 << 9;
+pub(super) const LOOKED_AT: usize = 1 << 9;
 
 /// Splits classes of the searched columns.
-pub(super) struct Witnesses<'a> {
-    matrix: Rows<'a>,
+pub(super) struct Witnesses {
+    /// The rows that classes are made of.
+    matrix: Matrix,
     /// Of the searched columns.
     fields: Vec<Field>,
-}
-
-/// The rows that classes are made of.
-enum Rows<'a> {
-    /// Those of the whole table.
-    All(&'a Matrix),
-    /// Whole classes of it.
-    Some(Matrix),
-}
-
-impl std::ops::Deref for Rows<'_> {
-    type Target = Matrix;
-
-    fn deref(&self) -> &Matrix {
-        match self {
-            Self::All(matrix) => matrix,
-            Self::Some(matrix) => matrix,
-        }
-    }
 }
 
 /// A class of some set: its rows, ascending.
@@ -63,15 +45,11 @@ pub(super) struct Scratch {
     seen: Vec<u32>,
 }
 
-impl<'a> Witnesses<'a> {
-    pub(super) fn new(matrix: &'a Matrix, columns: &[usize]) -> Self {
-        Self { matrix: Rows::All(matrix), fields: columns.iter().map(|c| matrix.fields[*c]).collect() }
-    }
-
-    /// Classes of a table that is not here: none so far.
-    pub(super) fn of_some(matrix: Matrix, columns: &[usize]) -> Self {
+impl Witnesses {
+    /// None so far, of a table whose rows `matrix` takes.
+    pub(super) fn new(matrix: Matrix, columns: &[usize]) -> Self {
         let fields = columns.iter().map(|c| matrix.fields[*c]).collect();
-        Self { matrix: Rows::Some(matrix), fields }
+        Self { matrix, fields }
     }
 
     /// Bytes of the rows that are here.
@@ -79,58 +57,11 @@ impl<'a> Witnesses<'a> {
         self.matrix.bytes.len() as u64
     }
 
-    /// Adds rows, a whole class of some set: codes by column, and their people, ascending.
-    pub(super) fn add(&mut self, codes: &[Vec<u32>], people: &[u32]) -> Class {
-        let Rows::Some(matrix) = &mut self.matrix else { return Class { rows: Vec::new() } };
-        let first = matrix.rows as u32;
-        matrix.append(codes, people);
-        Class { rows: (first..matrix.rows as u32).collect() }
-    }
-
-    /// The classes of one column, from all its supports.
-    pub(super) fn of_column(&self, column: usize, k: u32, scratch: &mut Scratch) -> Sight {
-        let (field, matrix) = (self.fields[column], &*self.matrix);
-        let mut supports = vec![0_u32; field.cardinality];
-        let mut sizes = vec![0_usize; field.cardinality];
-        let rows = || 0..matrix.rows;
-        field.each(&matrix.bytes, matrix.stride, rows(), |code| sizes[code as usize] += 1);
-        match matrix.subject {
-            None => supports.iter_mut().zip(&sizes).for_each(|(support, size)| *support = *size as u32),
-            Some(subject) => {
-                scratch.subjects.clear();
-                subject.each(&matrix.bytes, matrix.stride, rows(), |subject| scratch.subjects.push(subject));
-                let mut last = vec![u32::MAX; field.cardinality];
-                let mut row = 0;
-                field.each(&matrix.bytes, matrix.stride, rows(), |code| {
-                    let before = std::mem::replace(&mut last[code as usize], scratch.subjects[row]);
-                    supports[code as usize] += u32::from(before != scratch.subjects[row]);
-                    row += 1;
-                });
-            }
-        }
-        if supports.iter().any(|support| *support < k) {
-            return Sight::Qid;
-        }
-        let mut smallest: Vec<usize> = (0..field.cardinality).collect();
-        smallest.sort_by_key(|code| (sizes[*code], *code));
-        let mut sum = 0;
-        let mut kept = vec![usize::MAX; field.cardinality];
-        let mut classes = Vec::new();
-        for code in smallest.into_iter().take(KEPT) {
-            sum += sizes[code];
-            if classes.is_empty() || sum <= LOOKED_AT {
-                kept[code] = classes.len();
-                classes.push(Class { rows: Vec::with_capacity(sizes[code]) });
-            }
-        }
-        let mut row = 0;
-        field.each(&matrix.bytes, matrix.stride, rows(), |code| {
-            if let Some(class) = classes.get_mut(kept[code as usize]) {
-                class.rows.push(row);
-            }
-            row += 1;
-        });
-        Sight::Tentative(classes)
+    /// Adds the rows of whole classes.
+    pub(super) fn add(&mut self, rows: ClassRows) -> impl Iterator<Item = Class> + use<> {
+        let first = self.matrix.rows as u32;
+        self.matrix.append(&rows.codes, &rows.people);
+        rows.classes.into_iter().map(move |rows| Class { rows: rows.into_iter().map(|row| first + row).collect() })
     }
 
     /// What classes of subsets, each with the one column that is missing there, say about the set.

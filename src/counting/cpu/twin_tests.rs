@@ -1,16 +1,16 @@
-//! A table in files against the same table in memory.
+//! A table in a file, counted with little memory, against the definition.
 
 use super::keys::{Numbered, Packing, Partition};
-use super::table::Block;
-use super::{SpillWriter, SpilledCounter, SpilledTable, Written};
-use crate::counting::{AttributeSet, CountedTable, CpuCounter, GroupCounter};
+use super::tests::counted;
+use crate::counting::codes::{Block, CodeTable, CodeWriter, PreparedTable, WrittenColumns};
+use crate::counting::{AttributeSet, CountedTable, CpuCounter, GroupCount, GroupCounter};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 /// Writes columns in pieces of some rows; the last column is that of the people, where `named`, and 0 is nobody.
-fn written(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -> super::Marked {
+fn written(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -> PreparedTable {
     let directory = std::env::temp_dir();
-    let mut writer = SpillWriter::new(&directory, columns.len()).expect("a file");
+    let mut writer = CodeWriter::new(Some(&directory), columns.len()).expect("a file");
     let rows = columns[0].len();
     for start in (0..rows).step_by(piece) {
         for (number, column) in columns.iter().enumerate() {
@@ -19,7 +19,8 @@ fn written(columns: &[Vec<u32>], piece: usize, named: bool, memory: u64) -> supe
     }
     let last = columns.len() - 1;
     let (columns, people) = if named { ((0..last).collect(), Some((last, 1))) } else { ((0..=last).collect(), None) };
-    SpilledTable::of(Written { writer, columns, rows, people, directory, memory }).expect("a table")
+    let directory = Some(directory);
+    CodeTable::of(WrittenColumns { writer, columns, rows, people, directory, memory }).expect("a table")
 }
 
 /// The same in memory.
@@ -43,7 +44,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn every_answer_is_that_of_memory(
+    fn every_answer_is_that_of_maps(
         columns in tables(),
         piece in 1_usize..50,
         named in any::<bool>(),
@@ -59,16 +60,20 @@ proptest! {
         }
         let every = |mask: u32| (0..here.width()).filter(|c| mask >> c & 1 == 1).collect::<AttributeSet>();
         let sets: Vec<AttributeSet> = (1..1 << here.width()).map(every).collect();
-        let (cpu, counter) = (CpuCounter::new(&here, 1), SpilledCounter::new(table, threads, memory));
-        prop_assert_eq!(counter.count(&sets, k), cpu.count(&sets, k));
-        prop_assert_eq!(counter.judge(&sets, k, &|| false), cpu.judge(&sets, k, &|| false));
+        let counter = CpuCounter::over(table, threads, memory);
+        let expected: Vec<(GroupCount, Vec<u32>)> = sets.iter().map(|set| counted(&here, set, k)).collect();
+        prop_assert_eq!(counter.count(&sets, k), Ok(expected.iter().map(|(count, _)| *count).collect()));
+        let verdicts = expected.iter().map(|(count, _)| Some(count.is_qid())).collect();
+        prop_assert_eq!(counter.judge(&sets, k, &|| false), Ok(verdicts));
         let mut below = vec![BTreeSet::new(); sets.len()];
         counter.below_each(&sets, k, &mut |at, row, _| below[at].extend([row])).expect("read");
-        for (set, below) in sets.iter().zip(below) {
-            prop_assert_eq!(cpu.records_below(set, k), Ok(below.into_iter().collect::<Vec<u32>>()));
-            prop_assert_eq!(counter.records_below(set, k), cpu.records_below(set, k));
-            prop_assert_eq!(counter.first_below(set, k), cpu.first_below(set, k));
+        for ((set, below), (_, rows)) in sets.iter().zip(below).zip(&expected) {
+            prop_assert_eq!(rows, &below.into_iter().collect::<Vec<u32>>());
+            prop_assert_eq!(counter.records_below(set, k), Ok(rows.clone()));
+            prop_assert_eq!(counter.first_below(set, k), Ok(rows.first().copied()));
         }
+        // What a device gets are the rows of the input.
+        prop_assert_eq!(CodeTable::held(&here).unpacked(), Some(here.clone()));
         for row in 0..here.rows() {
             let all: Vec<usize> = (0..here.width()).collect();
             let codes: Vec<u32> = all.iter().map(|c| here.column(*c)[row]).collect();
@@ -92,8 +97,8 @@ proptest! {
         let columns: Vec<Vec<u32>> = columns.into_iter().map(copied).collect();
         let (there, here) = (written(&columns, 64, false, 0), held(&columns, false));
         let sets = [AttributeSet::first(columns.len()), AttributeSet::from_iter([0, 3, 5])];
-        let counter = SpilledCounter::new(&there.table, 1, memory);
-        prop_assert_eq!(counter.count(&sets, 2), CpuCounter::new(&here, 1).count(&sets, 2));
+        let counter = CpuCounter::over(&there.table, 1, memory);
+        prop_assert_eq!(counter.count(&sets, 2), Ok(sets.iter().map(|set| counted(&here, set, 2).0).collect()));
     }
 }
 
@@ -112,14 +117,18 @@ fn a_set_is_counted_until_nothing_can_change_what_it_is() {
         let (there, here) = (written(&columns, 40_000, named, 1 << 24), held(&columns, named));
         let every = |mask: u32| (0..4).filter(|c| mask >> c & 1 == 1).collect::<AttributeSet>();
         let sets: Vec<AttributeSet> = (1..1 << 4).map(every).collect();
-        let (cpu, counter) = (CpuCounter::new(&here, 1), SpilledCounter::new(&there.table, 2, 1 << 26));
+        let counter = CpuCounter::over(&there.table, 2, 1 << 26);
         for k in [2, 300, 20_000] {
             let verdicts = counter.judge(&sets, k, &|| false).expect("read");
-            assert_eq!(verdicts, cpu.judge(&sets, k, &|| false).expect("held"), "{named} {k}");
+            let expected: Vec<(GroupCount, Vec<u32>)> = sets.iter().map(|set| counted(&here, set, k)).collect();
+            assert!(
+                verdicts.iter().eq(expected.iter().map(|(count, _)| Some(count.is_qid())).collect::<Vec<_>>().iter()),
+                "{named} {k}"
+            );
             let mut below = vec![BTreeSet::new(); sets.len()];
             counter.below_each(&sets, k, &mut |at, row, _| below[at].extend([row])).expect("read");
-            for (set, below) in sets.iter().zip(below) {
-                assert!(below.iter().copied().eq(cpu.records_below(set, k).expect("held")), "{named} {k} {set:?}");
+            for ((set, below), (_, rows)) in sets.iter().zip(below).zip(&expected) {
+                assert!(below.iter().eq(rows), "{named} {k} {set:?}");
             }
         }
         // Four by two columns go together, so half of their pairs are never seen.
@@ -153,10 +162,10 @@ fn a_number_of_64_bits_is_one_tuple() {
 #[test]
 fn a_disk_that_is_gone_is_an_error_that_says_so() {
     let there = written(&[vec![1, 2, 3]], 3, false, 0);
-    let counter = SpilledCounter::new(&there.table, 1, 0);
+    let counter = CpuCounter::over(&there.table, 1, 0);
     counter.remember(Ok(()));
     assert!(counter.sound().is_ok());
-    counter.remember(Err(crate::counting::ComputeError::Spilled { reason: "gone".to_owned() }));
+    counter.remember(Err(crate::counting::ComputeError::Codes { reason: "gone".to_owned() }));
     assert!(counter.sound().expect_err("remembered").to_string().contains("--temp"));
-    assert!(SpillWriter::new(std::path::Path::new("/nowhere/at/all"), 1).is_err());
+    assert!(CodeWriter::new(Some(std::path::Path::new("/nowhere/at/all")), 1).is_err());
 }

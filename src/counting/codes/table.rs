@@ -1,31 +1,30 @@
-//! A table whose columns lie in files.
+//! A table of dense codes, in the order of people where there are some.
 
 use super::by_people::{People, Sorted, by_people};
-use super::column::SpilledColumn;
-use super::writer::SpillWriter;
-use crate::counting::ColumnsError;
+use super::column::CodeColumn;
+use super::writer::CodeWriter;
 use crate::counting::attribute_set::MAX_ATTRIBUTES;
+use crate::counting::{ColumnsError, CountedTable};
 use std::io;
 use std::path::PathBuf;
 
 /// Rows that are read at once.
 const ROWS_AT_ONCE: usize = 1 << 15;
 
-/// Columns of dense codes in files, and whose records they are: as
-/// [`CountedTable`](crate::counting::CountedTable), but for where they lie.
+/// Columns of dense codes, and whose records they are.
 ///
 /// Rows are named by their places in the input, and lie in the order of people where there are some.
 #[derive(Clone, Debug)]
-pub struct SpilledTable {
+pub struct CodeTable {
     rows: usize,
-    columns: Vec<SpilledColumn>,
+    columns: Vec<CodeColumn>,
     people: Option<People>,
 }
 
-/// Why a table cannot be brought to a disk.
+/// Why columns that were written are no table.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
-pub enum SpillError {
+pub enum TableError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),
     #[error(transparent)]
@@ -34,26 +33,26 @@ pub enum SpillError {
 
 /// What was written, and what a table is to be made of it.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenColumns {
     /// The columns.
-    pub writer: SpillWriter,
+    pub writer: CodeWriter,
     /// Those of them that the table has, in its order.
     pub columns: Vec<usize>,
     /// Rows of each.
     pub rows: usize,
     /// The column that says whose each row is, and its first code that stands for somebody: other rows are nobody's and are left out.
     pub people: Option<(usize, u32)>,
-    /// Where the table is sorted by people.
-    pub directory: PathBuf,
+    /// Where the table is sorted by people; none: in memory.
+    pub directory: Option<PathBuf>,
     /// Bytes that sorting may hold.
     pub memory: u64,
 }
 
 /// What is known of the columns of a table beside their codes.
 #[derive(Debug)]
-pub struct Marked {
+pub struct PreparedTable {
     /// The table.
-    pub table: SpilledTable,
+    pub table: CodeTable,
     /// Of each column, the rows of each code as it was written.
     pub counts: Vec<Vec<u64>>,
     /// Where some rows have nobody behind them and were left out: of each row that was written whether it stayed.
@@ -62,7 +61,7 @@ pub struct Marked {
 
 /// Some rows.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(in crate::counting) struct Block {
     /// The codes of the columns that were asked for, in that order.
     pub codes: Vec<Vec<u32>>,
     /// The people behind the rows; empty where there are none.
@@ -71,13 +70,13 @@ pub(super) struct Block {
     pub order: Vec<u32>,
 }
 
-impl SpilledTable {
+impl CodeTable {
     /// A table of some of the columns that were written.
     ///
     /// # Errors
     /// When the columns or rows are too many, or the disk fails.
-    pub fn of(written: Written) -> Result<Marked, SpillError> {
-        let Written { writer, columns, rows, people, directory, memory } = written;
+    pub fn of(written: WrittenColumns) -> Result<PreparedTable, TableError> {
+        let WrittenColumns { writer, columns, rows, people, directory, memory } = written;
         if rows >= u32::MAX as usize {
             return Err(ColumnsError::TooLong { found: rows }.into());
         }
@@ -86,16 +85,57 @@ impl SpilledTable {
         }
         let all = writer.finish();
         let chosen = |number: &usize| all.get(*number).cloned();
-        let columns: Vec<(SpilledColumn, Vec<u64>)> = columns.iter().filter_map(chosen).collect();
+        let columns: Vec<(CodeColumn, Vec<u64>)> = columns.iter().filter_map(chosen).collect();
         let whose = people.and_then(|(column, first)| Some((chosen(&column)?, first)));
         drop(all);
         let Some((whose, first)) = whose else {
             let (columns, counts) = columns.into_iter().unzip();
-            return Ok(Marked { table: Self { rows, columns, people: None }, counts, kept: None });
+            return Ok(PreparedTable { table: Self { rows, columns, people: None }, counts, kept: None });
         };
         let Sorted { rows, columns, counts, people, kept } =
-            by_people(&columns, &whose, first, rows, &directory, memory)?;
-        Ok(Marked { table: Self { rows, columns, people: Some(people) }, counts, kept })
+            by_people(&columns, &whose, first, rows, directory.as_deref(), memory)?;
+        Ok(PreparedTable { table: Self { rows, columns, people: Some(people) }, counts, kept })
+    }
+
+    /// A table that is held already, packed.
+    #[must_use]
+    pub fn held(table: &CountedTable) -> Self {
+        let packed = || -> io::Result<Self> {
+            let (rows, width) = (table.rows(), table.width());
+            let mut writer = CodeWriter::new(None, width + 1)?;
+            for column in 0..width {
+                writer.append(column, table.column(column))?;
+            }
+            let subjects = table.subject_numbers();
+            subjects.map_or(Ok(()), |subjects| writer.append(width, subjects))?;
+            let people = subjects.map(|_| (width, 0));
+            let columns = (0..width).collect();
+            let written = WrittenColumns { writer, columns, rows, people, directory: None, memory: u64::MAX };
+            Self::of(written).map(|prepared| prepared.table).map_err(io::Error::other)
+        };
+        packed().expect("memory does not fail, and the columns are those of a table")
+    }
+
+    /// The same table with all codes at hand, its rows in their order in the input; for a device. `None` where it lies in a file.
+    #[must_use]
+    pub fn unpacked(&self) -> Option<CountedTable> {
+        if !self.columns.iter().all(CodeColumn::is_in_memory) {
+            return None;
+        }
+        let mut columns = vec![vec![0; self.rows]; self.width()];
+        let mut people = self.people.as_ref().map(|_| vec![0; self.rows]);
+        let all: Vec<usize> = (0..self.width()).collect();
+        let read = self.each_block(&all, true, |block| {
+            for (column, codes) in columns.iter_mut().zip(&block.codes) {
+                block.order.iter().zip(codes).for_each(|(row, code)| column[*row as usize] = *code);
+            }
+            if let Some(people) = &mut people {
+                block.order.iter().zip(&block.people).for_each(|(row, person)| people[*row as usize] = *person);
+            }
+            true
+        });
+        read.ok()?;
+        CountedTable::new(columns, people).ok()
     }
 
     /// Rows of each column.
@@ -136,7 +176,7 @@ impl SpilledTable {
     }
 
     /// Reads some columns from the first row to the last, as they lie, until `visit` says no more.
-    pub(super) fn each_block(
+    pub(in crate::counting) fn each_block(
         &self,
         columns: &[usize],
         with_order: bool,
@@ -174,16 +214,24 @@ impl SpilledTable {
     /// The codes of one row, by its number in the input.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn codes_of(&self, row: u32, columns: &[usize]) -> io::Result<Vec<u32>> {
-        let mut found = Vec::new();
-        self.each_block(columns, true, |block| {
-            if let Some(at) = block.order.iter().position(|number| *number == row) {
-                found = block.codes.iter().map(|codes| codes[at]).collect();
-            }
-            found.is_empty()
-        })?;
-        Ok(found)
+        let mut place = row as usize;
+        if self.people.is_some() {
+            let mut start = 0;
+            self.each_block(&[], true, |block| {
+                let found = block.order.iter().position(|number| *number == row);
+                place = start + found.unwrap_or_default();
+                start += block.rows();
+                found.is_none()
+            })?;
+        }
+        let (mut buffer, mut code) = (Vec::new(), Vec::new());
+        let mut read = |column: &usize| {
+            self.columns[*column].read(place..place + 1, &mut buffer, &mut code)?;
+            Ok(code.first().copied().unwrap_or_default())
+        };
+        columns.iter().map(&mut read).collect()
     }
 }
 

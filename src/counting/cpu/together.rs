@@ -2,8 +2,8 @@
 //! their beginnings. Where it only matters whether every class reaches k, a set whose every cell has is not counted further.
 
 use super::cells::{Cell, Few, Persons, Records, are_dense};
-use super::table::{Block, SpilledTable};
 use crate::counting::AttributeSet;
+use crate::counting::codes::{Block, CodeTable};
 use std::io;
 
 /// Sets of one pass, at most.
@@ -20,7 +20,7 @@ pub(super) struct Dense {
 }
 
 /// The sets that arrays hold, in batches of what `memory` allows at once; and the places of the others.
-pub(super) fn batches<C>(table: &SpilledTable, sets: &[AttributeSet], memory: u64) -> (Vec<Vec<Dense>>, Vec<usize>) {
+pub(super) fn batches<C>(table: &CodeTable, sets: &[AttributeSet], memory: u64) -> (Vec<Vec<Dense>>, Vec<usize>) {
     let rows = table.rows() as u64;
     let (mut dense, mut others) = (Vec::new(), Vec::new());
     for (at, set) in sets.iter().enumerate() {
@@ -65,7 +65,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn new(table: &SpilledTable, batch: &[Dense]) -> Self {
+    fn new(table: &CodeTable, batch: &[Dense]) -> Self {
         let mut columns: Vec<usize> = batch.iter().flat_map(|set| set.columns.iter().copied()).collect();
         columns.sort_unstable();
         columns.dedup();
@@ -136,7 +136,7 @@ impl Filling {
 /// Counts a batch; none where `stop` was true before the end. With `enough`, a set whose every cell has reached that support is not
 /// counted further.
 pub(super) fn counted<C: Cell>(
-    table: &SpilledTable,
+    table: &CodeTable,
     batch: &[Dense],
     enough: Option<u32>,
     stop: &(dyn Fn() -> bool + Sync),
@@ -170,7 +170,7 @@ pub(super) fn counted<C: Cell>(
 
 /// What is asked for: the records in classes below k of some sets.
 pub(super) struct Below<'a> {
-    pub table: &'a SpilledTable,
+    pub table: &'a CodeTable,
     pub sets: &'a [AttributeSet],
     pub k: u32,
     /// Bytes that arrays may take.

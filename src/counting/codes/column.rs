@@ -1,4 +1,4 @@
-//! One column of codes in a file.
+//! One column of codes, and the bytes that hold it.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Rows of one column that lie together in a file, in one width.
+/// Rows of one column that lie together, in one width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// The first of them.
@@ -15,8 +15,32 @@ pub(super) struct Run {
     pub rows: usize,
     /// Bytes of a code: 1, 2 or 4.
     pub width: usize,
-    /// Where they begin in the file.
+    /// Where they begin: a byte of the file, or the number of the piece in memory.
     pub at: u64,
+}
+
+/// Packed codes.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    /// A piece for each run.
+    Memory(Vec<Box<[u8]>>),
+    /// A file without a name.
+    File(File),
+}
+
+impl Bytes {
+    /// The bytes of some rows of a run; `buffer` takes those of a file.
+    fn read<'b>(&'b self, run: &Run, rows: Range<usize>, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        let (from, to) = (rows.start * run.width, rows.end * run.width);
+        match self {
+            Self::Memory(pieces) => Ok(&pieces[run.at as usize][from..to]),
+            Self::File(file) => {
+                buffer.resize(to - from, 0);
+                file.read_exact_at(buffer, run.at + from as u64)?;
+                Ok(buffer)
+            }
+        }
+    }
 }
 
 /// Bytes that hold codes up to `largest`.
@@ -48,31 +72,36 @@ fn ranks(counts: &[u64]) -> (Vec<u32>, usize) {
     (ranks, next as usize)
 }
 
-/// The codes of a column, below [`cardinality`](Self::cardinality), that lie in a file.
+/// The codes of a column, below [`cardinality`](Self::cardinality).
 #[derive(Clone, Debug)]
-pub struct SpilledColumn {
-    file: Arc<File>,
+pub struct CodeColumn {
+    bytes: Arc<Bytes>,
     runs: Arc<[Run]>,
-    /// The dense code of each code in the file; none where they only have to be moved.
+    /// The dense code of each code that was written; none where they only have to be moved.
     dense: Option<Arc<[u32]>>,
-    /// By how much codes in the file are larger, where they only have to be moved: most columns have all codes from the first one on, and
+    /// By how much codes that were written are larger, where they only have to be moved: most columns have all codes from the first one on, and
     /// need no table then.
     shift: u32,
     cardinality: usize,
 }
 
-impl SpilledColumn {
-    /// Codes of a file of which those with a count of 0 are in no row: the others get the numbers 0, 1, … in their order.
-    pub(super) fn new(file: &Arc<File>, runs: Vec<Run>, counts: &[u64]) -> Self {
+impl CodeColumn {
+    /// Codes of which those with a count of 0 are in no row: the others get the numbers 0, 1, … in their order.
+    pub(super) fn new(bytes: &Arc<Bytes>, runs: Vec<Run>, counts: &[u64]) -> Self {
         let (dense, cardinality) = ranks(counts);
         let shift = counts.iter().take_while(|count| **count == 0).count();
         let dense = (cardinality + shift < counts.len()).then(|| dense.into());
-        Self { file: Arc::clone(file), runs: runs.into(), dense, shift: shift as u32, cardinality }
+        Self { bytes: Arc::clone(bytes), runs: runs.into(), dense, shift: shift as u32, cardinality }
     }
 
-    /// The numbers as they stand in the file.
+    /// The numbers as they were written.
     pub(super) fn plain(self) -> Self {
         Self { dense: None, shift: 0, ..self }
+    }
+
+    /// Whether its codes lie in memory.
+    pub(super) fn is_in_memory(&self) -> bool {
+        matches!(*self.bytes, Bytes::Memory(_))
     }
 
     /// Different codes.
@@ -95,20 +124,19 @@ impl SpilledColumn {
                 moved.chain(other.iter().map(|code| numbers[*code as usize])).collect()
             }
         };
-        Self { file: Arc::clone(&self.file), runs: Arc::clone(&self.runs), dense: Some(dense), shift: 0, cardinality }
+        Self { bytes: Arc::clone(&self.bytes), runs: Arc::clone(&self.runs), dense: Some(dense), shift: 0, cardinality }
     }
 
     /// The codes of some rows, in place of what `codes` held.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn read(&self, rows: Range<usize>, bytes: &mut Vec<u8>, codes: &mut Vec<u32>) -> io::Result<()> {
+    pub fn read(&self, rows: Range<usize>, buffer: &mut Vec<u8>, codes: &mut Vec<u32>) -> io::Result<()> {
         codes.clear();
         let first = self.runs.partition_point(|run| run.first + run.rows <= rows.start);
         for run in self.runs[first..].iter().take_while(|run| run.first < rows.end) {
             let (from, to) = (rows.start.max(run.first) - run.first, rows.end.min(run.first + run.rows) - run.first);
-            bytes.resize((to - from) * run.width, 0);
-            self.file.read_exact_at(bytes, run.at + (from * run.width) as u64)?;
+            let bytes = self.bytes.read(run, from..to, buffer)?;
             let Some(dense) = &self.dense else {
                 let moved = |code: u32| code.wrapping_sub(self.shift);
                 match run.width {

@@ -1,12 +1,13 @@
-//! The answers of a backend about a table in files.
+//! The answers of the backend.
 
 use super::cells::{Cell, ClassSize, ClassSizes, Few, Persons, Records, summary};
 use super::classes::{Asked, Found, Smallest, classes, values};
 use super::keys::Packing;
-use super::table::SpilledTable;
+use super::threads::in_threads;
 use super::together::{Below, Dense, batches, counted};
-use crate::counting::cpu::in_threads;
-use crate::counting::{AttributeSet, ComputeError, GroupCount, GroupCounter};
+use crate::counting::codes::CodeTable;
+use crate::counting::{AttributeSet, ComputeError, CountedTable, GroupCount, GroupCounter};
+use std::borrow::Cow;
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,30 +34,56 @@ enum Arrays {
     UpTo(u32),
 }
 
-/// The rows of a class: codes by column, and the people behind them, ascending, where the table has people.
-pub type ClassRows = (Vec<Vec<u32>>, Vec<u32>);
+/// Rows of some classes.
+#[derive(Clone, Debug, Default)]
+pub struct ClassRows {
+    /// By column: their codes, in the order in which the rows lie. A row of several classes is there once.
+    pub codes: Vec<Vec<u32>>,
+    /// The people behind them, ascending; empty where the table names none.
+    pub people: Vec<u32>,
+    /// By class: its rows, as places in these columns, ascending.
+    pub classes: Vec<Vec<u32>>,
+}
 
-/// Counts over [`SpilledTable`] with some threads, each of which counts sets of its own.
+/// Bytes that counting may hold where nobody sets a limit.
+const MEMORY: u64 = 256 << 20;
+
+/// Counts over a [`CodeTable`] with some threads, each of which counts sets of its own.
 ///
 /// Memory: what it is given, shared out among the threads, and a bit for each person.
-pub struct SpilledCounter<'a> {
-    table: &'a SpilledTable,
+pub struct CpuCounter<'a> {
+    table: Cow<'a, CodeTable>,
     threads: usize,
     memory: u64,
     fault: Mutex<Option<ComputeError>>,
 }
 
-impl<'a> SpilledCounter<'a> {
-    /// A counter with `threads` threads, at least one, that holds about `memory` bytes.
+impl CpuCounter<'static> {
+    /// A counter of a table that is held, with `threads` threads, at least one.
     #[must_use]
-    pub fn new(table: &'a SpilledTable, threads: usize, memory: u64) -> Self {
-        Self { table, threads: threads.max(1), memory, fault: Mutex::new(None) }
+    pub fn new(table: &CountedTable, threads: usize) -> Self {
+        let table = Cow::Owned(CodeTable::held(table));
+        Self { table, threads: threads.max(1), memory: MEMORY, fault: Mutex::new(None) }
+    }
+}
+
+impl<'a> CpuCounter<'a> {
+    /// A counter with `threads` threads, at least one, that holds about `memory` bytes beside the table.
+    #[must_use]
+    pub fn over(table: &'a CodeTable, threads: usize, memory: u64) -> Self {
+        Self { table: Cow::Borrowed(table), threads: threads.max(1), memory, fault: Mutex::new(None) }
     }
 
     /// The table.
     #[must_use]
-    pub fn table(&self) -> &'a SpilledTable {
-        self.table
+    pub fn table(&self) -> &CodeTable {
+        &self.table
+    }
+
+    /// Threads that it counts with.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// Bytes that it holds, about.
@@ -83,7 +110,7 @@ impl<'a> SpilledCounter<'a> {
     /// Tells the number and the person of each row, person after person; without people every row is one.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn each_person(&self, mut told: impl FnMut(u32, u32)) -> Result<(), ComputeError> {
         let read = self.table.each_block(&[], true, |block| {
             for (at, row) in block.order.iter().enumerate() {
@@ -97,7 +124,7 @@ impl<'a> SpilledCounter<'a> {
     /// Tells the codes of two columns and the person of each row, person after person; without people every row is one.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn each_pair(&self, a: usize, b: usize, mut told: impl FnMut(u32, u32, u32)) -> Result<(), ComputeError> {
         let mut row = 0;
         let read = self.table.each_block(&[a, b], false, |block| {
@@ -113,7 +140,7 @@ impl<'a> SpilledCounter<'a> {
     /// How many classes of each size a set has, and the people in those below k where the table has people.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn sizes(&self, set: &AttributeSet, k: u32) -> Result<(ClassSizes, Option<u64>), ComputeError> {
         let (found, people) = self.with_people(set, k, self.memory)?;
         match found {
@@ -125,15 +152,15 @@ impl<'a> SpilledCounter<'a> {
     /// Support and records of each value of a column.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn values(&self, column: usize) -> Result<Vec<ClassSize>, ComputeError> {
-        values(self.table, column).map_err(|error| lost(&error))
+        values(&self.table, column).map_err(|error| lost(&error))
     }
 
     /// Judges each set, and gives a class of fewest records of those that are no QID.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn look(
         &self,
         sets: &[AttributeSet],
@@ -182,29 +209,47 @@ impl<'a> SpilledCounter<'a> {
         )
     }
 
-    /// The rows of some classes, each given by its columns and their codes: of each the codes of all columns, and the people.
+    /// The rows of some classes, each given by its columns and their codes.
     ///
     /// # Errors
-    /// When the files cannot be read.
-    pub fn rows_of(&self, classes: &[(Vec<usize>, Vec<u32>)]) -> Result<Vec<ClassRows>, ComputeError> {
-        let all: Vec<usize> = (0..self.table.width()).collect();
-        let mut found = vec![(vec![Vec::new(); all.len()], Vec::new()); classes.len()];
-        let mut rows: Vec<u32> = Vec::new();
-        let read = self.table.each_block(&all, false, |block| {
-            for ((columns, tuple), (codes, people)) in classes.iter().zip(&mut found) {
-                let Some((first, rest)) = columns.split_first() else { continue };
-                rows.clear();
-                let firsts = (0_u32..).zip(&block.codes[*first]);
-                rows.extend(firsts.filter(|(_, code)| **code == tuple[0]).map(|(row, _)| row));
-                for (column, wanted) in rest.iter().zip(&tuple[1..]) {
-                    rows.retain(|row| block.codes[*column][*row as usize] == *wanted);
+    /// When the file cannot be read.
+    pub fn rows_of(&self, classes: &[(Vec<usize>, Vec<u32>)]) -> Result<ClassRows, ComputeError> {
+        let table = self.table();
+        let all: Vec<usize> = (0..table.width()).collect();
+        // By column and code: the classes that begin with them.
+        let mut beginning: Vec<(usize, Vec<Vec<u32>>)> = Vec::new();
+        for (number, (columns, codes)) in (0_u32..).zip(classes) {
+            let (Some(column), Some(code)) = (columns.first(), codes.first()) else { continue };
+            let at = beginning.iter().position(|(of, _)| of == column).unwrap_or(beginning.len());
+            if at == beginning.len() {
+                beginning.push((*column, vec![Vec::new(); table.cardinality(*column)]));
+            }
+            beginning[at].1[*code as usize].push(number);
+        }
+        let mut found = ClassRows { classes: vec![Vec::new(); classes.len()], ..ClassRows::default() };
+        found.codes.resize(all.len(), Vec::new());
+        let mut members: Vec<(u32, u32)> = Vec::new();
+        let mut rows = 0;
+        let read = table.each_block(&all, false, |block| {
+            members.clear();
+            for (column, by_code) in &beginning {
+                for (row, code) in (0_u32..).zip(&block.codes[*column]) {
+                    for number in &by_code[*code as usize] {
+                        let (columns, codes) = &classes[*number as usize];
+                        let mut rest = columns.iter().zip(codes).skip(1);
+                        if rest.all(|(column, code)| block.codes[*column][row as usize] == *code) {
+                            members.push((row, *number));
+                        }
+                    }
                 }
-                for (codes, here) in codes.iter_mut().zip(&block.codes) {
-                    codes.extend(rows.iter().map(|row| here[*row as usize]));
-                }
-                if !block.people.is_empty() {
-                    people.extend(rows.iter().map(|row| block.people[*row as usize]));
-                }
+            }
+            members.sort_unstable();
+            for of_row in members.chunk_by(|a, b| a.0 == b.0) {
+                let row = of_row[0].0 as usize;
+                found.codes.iter_mut().zip(&block.codes).for_each(|(codes, here)| codes.push(here[row]));
+                found.people.extend(block.people.get(row));
+                of_row.iter().for_each(|(_, number)| found.classes[*number as usize].push(rows));
+                rows += 1;
             }
             true
         });
@@ -215,9 +260,9 @@ impl<'a> SpilledCounter<'a> {
     /// Does every value of `a` go with one value of `b`?
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn implies(&self, a: usize, b: usize) -> Result<bool, ComputeError> {
-        let table = self.table;
+        let table = self.table();
         if table.cardinality(b) <= 1 {
             return Ok(true);
         }
@@ -242,7 +287,7 @@ impl<'a> SpilledCounter<'a> {
     /// Tells the number and the person of each record in a class of `set` below k; of some perhaps more than once.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn below(&self, set: &AttributeSet, k: u32, told: &mut dyn FnMut(u32, u32)) -> Result<(), ComputeError> {
         self.classes(set, k, false, self.memory / self.threads as u64, &|| false, Some(told)).map(drop)
     }
@@ -250,14 +295,14 @@ impl<'a> SpilledCounter<'a> {
     /// The same for many sets, in few passes: also tells the place of each set among `sets`. What fails, fails for them all.
     ///
     /// # Errors
-    /// When the files cannot be read.
+    /// When the file cannot be read.
     pub fn below_each(
         &self,
         sets: &[AttributeSet],
         k: u32,
         told: &mut dyn FnMut(usize, u32, u32),
     ) -> Result<(), ComputeError> {
-        let below = Below { table: self.table, sets, k, memory: self.memory / self.threads as u64 };
+        let below = Below { table: &self.table, sets, k, memory: self.memory / self.threads as u64 };
         let others = below.each(told).map_err(|e| lost(&e))?;
         others.into_iter().try_for_each(|at| self.below(&sets[at], k, &mut |row, person| told(at, row, person)))
     }
@@ -276,7 +321,7 @@ impl<'a> SpilledCounter<'a> {
             return Err(ComputeError::UnknownAttribute { attribute, width });
         }
         let columns: Vec<usize> = set.iter().collect();
-        classes(self.table, &columns, Asked { k, judging, memory, stop }, below).map_err(|error| lost(&error))
+        classes(&self.table, &columns, Asked { k, judging, memory, stop }, below).map_err(|error| lost(&error))
     }
 
     /// The classes of a set, and the people in those below k.
@@ -314,7 +359,7 @@ impl<'a> SpilledCounter<'a> {
             Arrays::Whole => (memory, None),
             Arrays::UpTo(k) => (memory, Some(k)),
         };
-        let (batches, others) = batches::<C>(self.table, sets, of_arrays);
+        let (batches, others) = batches::<C>(&self.table, sets, of_arrays);
         let next = AtomicUsize::new(0);
         let answers: Mutex<Vec<(usize, Result<T, ComputeError>)>> = Mutex::new(Vec::with_capacity(sets.len()));
         let put = |at: usize, answer| answers.lock().expect("no counter panics with the lock").push((at, answer));
@@ -322,7 +367,7 @@ impl<'a> SpilledCounter<'a> {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if let Some(batch) = batches.get(number) {
-                    match counted::<C>(self.table, batch, enough, stop) {
+                    match counted::<C>(&self.table, batch, enough, stop) {
                         Ok(Some(cells)) => {
                             batch.iter().zip(&cells).for_each(|(set, cells)| put(set.at, Ok(told(set, cells))));
                         }
@@ -365,10 +410,10 @@ fn of(found: Found, k: u32) -> GroupCount {
 }
 
 fn lost(error: &io::Error) -> ComputeError {
-    ComputeError::Spilled { reason: error.to_string() }
+    ComputeError::Codes { reason: error.to_string() }
 }
 
-impl GroupCounter for SpilledCounter<'_> {
+impl GroupCounter for CpuCounter<'_> {
     fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError> {
         let alone = |set: &AttributeSet, memory| self.counted(set, k, memory);
         // With people, who is below k is known only once the classes are: a second pass for each set.

@@ -4,8 +4,8 @@
 //! A counting sort, column by column: where a row goes is known from how many rows each person has. As many places as fit into
 //! memory are filled in one pass over the column.
 
-use super::column::{SpilledColumn, width_of};
-use super::writer::SpillWriter;
+use super::column::{CodeColumn, width_of};
+use super::writer::CodeWriter;
 use std::io;
 use std::path::Path;
 
@@ -16,17 +16,17 @@ const ROWS_AT_ONCE: usize = 1 << 15;
 #[derive(Clone, Debug)]
 pub(super) struct People {
     /// The person of each row, 0, 1, …, ascending: rows lie in their order.
-    pub numbers: SpilledColumn,
+    pub numbers: CodeColumn,
     /// How many people.
     pub count: usize,
     /// The number that each row has in the input.
-    pub order: SpilledColumn,
+    pub order: CodeColumn,
 }
 
 /// Columns by people.
 pub(super) struct Sorted {
     pub rows: usize,
-    pub columns: Vec<SpilledColumn>,
+    pub columns: Vec<CodeColumn>,
     pub counts: Vec<Vec<u64>>,
     pub people: People,
     pub kept: Option<Vec<bool>>,
@@ -36,11 +36,11 @@ pub(super) struct Sorted {
 ///
 /// Memory: `memory` bytes for the places, 8 for each person, and 1 for each row where some are nobody's.
 pub(super) fn by_people(
-    columns: &[(SpilledColumn, Vec<u64>)],
-    whose: &(SpilledColumn, Vec<u64>),
+    columns: &[(CodeColumn, Vec<u64>)],
+    whose: &(CodeColumn, Vec<u64>),
     first: u32,
     rows: usize,
-    directory: &Path,
+    directory: Option<&Path>,
     memory: u64,
 ) -> io::Result<Sorted> {
     let first = first as usize;
@@ -57,7 +57,7 @@ pub(super) fn by_people(
     let kept_rows = kept_rows as usize;
     let without: u64 = counts.iter().take(first).sum();
     let sorting = Sorting { whose: column, nobody: nobody as u32, starts: &starts, rows, kept_rows, memory };
-    let mut writer = SpillWriter::new(directory, columns.len() + 2)?;
+    let mut writer = CodeWriter::new(directory, columns.len() + 2)?;
     for (number, (column, _)) in columns.iter().enumerate() {
         // Raw codes are kept: what is in no row any more is told by the counts.
         sorting.column(Some(column), number, &mut writer)?;
@@ -84,7 +84,7 @@ fn as_before(before: &[u64], dense: &[u64]) -> Vec<u64> {
 }
 
 struct Sorting<'a> {
-    whose: &'a SpilledColumn,
+    whose: &'a CodeColumn,
     /// So many dense codes of `whose` stand for nobody.
     nobody: u32,
     /// The place of each person's first row.
@@ -96,7 +96,7 @@ struct Sorting<'a> {
 
 impl Sorting<'_> {
     /// Calls `visit` with the place of each row that stays, and what the column has there (without one, its number among these).
-    fn each(&self, column: Option<&SpilledColumn>, mut visit: impl FnMut(usize, u32)) -> io::Result<()> {
+    fn each(&self, column: Option<&CodeColumn>, mut visit: impl FnMut(usize, u32)) -> io::Result<()> {
         let mut next = self.starts.to_vec();
         let (mut bytes, mut people, mut codes) = (Vec::new(), Vec::new(), Vec::new());
         let mut number = 0;
@@ -118,8 +118,8 @@ impl Sorting<'_> {
     }
 
     /// Writes a column, or the numbers of the rows, by people.
-    fn column(&self, column: Option<&SpilledColumn>, number: usize, writer: &mut SpillWriter) -> io::Result<()> {
-        let largest = column.map_or(self.kept_rows, SpilledColumn::cardinality);
+    fn column(&self, column: Option<&CodeColumn>, number: usize, writer: &mut CodeWriter) -> io::Result<()> {
+        let largest = column.map_or(self.kept_rows, CodeColumn::cardinality);
         let bytes = width_of(largest as u32) as u64;
         let at_once = usize::try_from(self.memory / bytes).unwrap_or(usize::MAX).max(ROWS_AT_ONCE);
         for start in (0..self.kept_rows).step_by(at_once) {
@@ -136,10 +136,10 @@ impl Sorting<'_> {
 
     fn part<T: Narrowed>(
         &self,
-        column: Option<&SpilledColumn>,
+        column: Option<&CodeColumn>,
         number: usize,
         places: std::ops::Range<usize>,
-        writer: &mut SpillWriter,
+        writer: &mut CodeWriter,
     ) -> io::Result<()> {
         let mut held = vec![T::default(); places.len()];
         self.each(column, |place, code| {
@@ -160,7 +160,7 @@ impl Sorting<'_> {
     }
 
     /// Writes the numbers of the people.
-    fn people(&self, number: usize, people: &[u64], writer: &mut SpillWriter) -> io::Result<()> {
+    fn people(&self, number: usize, people: &[u64], writer: &mut CodeWriter) -> io::Result<()> {
         let mut codes = Vec::new();
         for (person, count) in (0_u32..).zip(people) {
             codes.extend((0..*count).map(|_| person));
