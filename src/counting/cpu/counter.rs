@@ -307,6 +307,15 @@ impl<'a> CpuCounter<'a> {
         others.into_iter().try_for_each(|at| self.below(&sets[at], k, &mut |row, person| told(at, row, person)))
     }
 
+    /// Refuses a set with a column that the table does not have.
+    fn check(&self, set: &AttributeSet) -> Result<(), ComputeError> {
+        let width = self.table.width();
+        match set.last() {
+            Some(attribute) if attribute >= width => Err(ComputeError::UnknownAttribute { attribute, width }),
+            _ => Ok(()),
+        }
+    }
+
     fn classes(
         &self,
         set: &AttributeSet,
@@ -316,10 +325,7 @@ impl<'a> CpuCounter<'a> {
         stop: &(dyn Fn() -> bool + Sync),
         below: Option<&mut dyn FnMut(u32, u32)>,
     ) -> Result<Found, ComputeError> {
-        let width = self.table.width();
-        if let Some(attribute) = set.last().filter(|attribute| *attribute >= width) {
-            return Err(ComputeError::UnknownAttribute { attribute, width });
-        }
+        self.check(set)?;
         let columns: Vec<usize> = set.iter().collect();
         classes(&self.table, &columns, Asked { k, judging, memory, stop }, below).map_err(|error| lost(&error))
     }
@@ -352,6 +358,7 @@ impl<'a> CpuCounter<'a> {
         stop: &(dyn Fn() -> bool + Sync),
         alone: &(dyn Fn(&AttributeSet, u64) -> Result<T, ComputeError> + Sync),
     ) -> Result<Vec<T>, ComputeError> {
+        sets.iter().try_for_each(|set| self.check(set))?;
         let threads = self.threads.min(sets.len()).max(1);
         let memory = self.memory / threads as u64;
         let (of_arrays, enough) = match arrays {

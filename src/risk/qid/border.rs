@@ -1,7 +1,8 @@
 //! Both sides of the border at once, judged by witnesses first. The default.
 //!
 //! 1. *Descent*: level by level, every set whose subsets are all tentative non-QIDs is judged by the witnesses of those
-//!    subsets ([`witnesses`](super::witnesses)): proved a QID, or tentative. The table itself is read for single columns only.
+//!    subsets ([`witnesses`](super::witnesses)): proved a QID, or tentative. The table itself is read for single columns, and where no class is
+//!    small enough to be a witness.
 //! 2. *Verification*, from the top: the maximal tentative sets are judged on the table. What is proved a non-QID settles
 //!    all its subsets. What fails is a QID; the sets right below it that nothing else covers are judged next.
 //!
