@@ -1,7 +1,6 @@
-//! Avro: one binary datum a record, read straight into the cells of the fields.
+//! Avro: one binary datum a record.
 //!
-//! A writer schema is compiled once: [`shape`] is what the bytes look like, [`take`] which of them lead to attributes. What no
-//! attribute wants is passed over without being built. Unions are looked through: a field of type `["null", "string"]` is a
+//! A writer schema is compiled once ([`shape`]); `apache-avro` reads the bytes ([`datum`]). Unions are looked through: a field of type `["null", "string"]` is a
 //! text or nothing, and a pointer goes into whichever branch is there.
 //!
 //! | Avro | cell |
@@ -15,32 +14,38 @@
 //! | other fixed, duration | text in Base64 |
 //! | array, map, record | their JSON text |
 
-mod read;
+mod datum;
 mod shape;
-mod spell;
-mod take;
 #[cfg(test)]
 mod tests;
 
 use super::record::Fields;
+use super::tree::Paths;
 use super::{Decoder, Limits, Unknown};
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
-use read::Bytes;
-use shape::Shapes;
-use take::Take;
+use apache_avro::GenericSingleObjectReader;
+use datum::Plan;
+use shape::{Shape, Shapes};
+use std::sync::Arc;
 
 pub use shape::BadSchema;
 
+/// The longest text or bytes that the reader makes room for before it has seen them. It is a setting of the process.
+const MAX_TEXT_BYTES: usize = 64 << 20;
+
 /// Decodes data of one writer schema.
-#[derive(Debug)]
 pub struct AvroCodec {
-    shapes: Shapes,
-    take: Take,
-    /// The records are the elements of an array.
-    explodes: bool,
-    limits: Limits,
-    unknown: Unknown,
+    plan: Arc<Plan>,
+    reader: GenericSingleObjectReader,
+    /// Fields that nothing in the writer schema leads to.
+    missing: Vec<usize>,
+}
+
+impl std::fmt::Debug for AvroCodec {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("AvroCodec").field("plan", &self.plan).finish_non_exhaustive()
+    }
 }
 
 impl AvroCodec {
@@ -63,50 +68,46 @@ impl AvroCodec {
         limits: Limits,
         unknown: Unknown,
     ) -> Result<Self, BadSchema> {
-        let shapes = Shapes::parse(schema, parts)?;
-        let take = Take::of_fields(&shapes, fields)?;
-        let explodes = fields.iter().any(|(_, field)| field.elements.is_some());
-        Ok(Self { shapes, take, explodes, limits, unknown })
+        apache_avro::util::max_allocation_bytes(MAX_TEXT_BYTES);
+        let (shapes, reader) = Shapes::parse(schema, parts)?;
+        let mut missing = Vec::new();
+        for (attribute, field) in fields {
+            if !shapes.leads_to(field)? {
+                missing.push(*attribute);
+            }
+        }
+        Ok(Self { plan: Arc::new(Plan { shapes, paths: Paths::new(fields, limits, unknown) }), reader, missing })
     }
 
     /// Bytes of memory that the codec takes, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        // A type or a field with its name, and a place.
-        (self.shapes.size() + self.take.size()) * 96
+        // A type or a field with its name, here and in the reader.
+        self.plan.shapes.size() * 512
     }
 
-    /// Those of `fields` that nothing in the writer schema leads to.
+    /// Those of its fields that nothing in the writer schema leads to.
     #[must_use]
-    pub fn missing(&self, fields: &Fields) -> Vec<usize> {
-        let mut reached = Vec::new();
-        self.take.reached(&mut reached);
-        fields.iter().map(|(attribute, _)| *attribute).filter(|attribute| !reached.contains(attribute)).collect()
+    pub fn missing(&self) -> &[usize] {
+        &self.missing
     }
 
     /// Whether a field at the top leads to no attribute.
     #[must_use]
     pub fn drops(&self) -> bool {
-        self.take.drops()
+        let Plan { shapes, paths } = &*self.plan;
+        let drops = |fields: &[(Arc<str>, usize)]| fields.iter().any(|(name, _)| paths.root.child(name).is_none());
+        paths.root.attributes.is_empty() && matches!(shapes.get(shapes.root()), Shape::Record(fields) if drops(fields))
     }
 }
 
 impl Decoder for AvroCodec {
     /// See [`Decoder::fill`]. A field of the writer schema that no attribute leads to adds one to `into.unknown_cells`.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
-        if payload.len() > self.limits.max_record_bytes {
+        let paths = &self.plan.paths;
+        if payload.len() > paths.limits.max_record_bytes {
             return Err(RejectionReason::Oversized);
         }
-        let mut walk = take::Walk {
-            shapes: &self.shapes,
-            bytes: Bytes::new(payload, self.limits.max_depth),
-            batch: into,
-            unknown: self.unknown,
-            text: String::new(),
-            exploded: None,
-        };
-        walk.take(&self.take, 1, false)?;
-        walk.bytes.end()?;
-        if self.explodes { take::explode(walk, self.limits) } else { Ok(()) }
+        paths.fill(&datum::read(&self.reader, &self.plan, payload)?, into)
     }
 }

@@ -12,6 +12,7 @@
 //! | `json_schema` | what a JSON Schema says of fields |
 //! | `avro` | Avro data of a writer schema |
 //! | `protobuf` | Protobuf messages of a schema |
+//! | `tree` | a decoded message as a tree of values, and the walk from it to the cells |
 //! | `cell` | what a cell turned out to be |
 //! | `text` | a part of a message that is one text |
 //! | `csv` | rows under a header |
@@ -46,6 +47,7 @@ mod protobuf;
 mod protobuf_lines;
 mod record;
 mod text;
+mod tree;
 mod typed;
 
 pub use arrow_cells::{ArrowCodec, ArrowRows, ColumnError};

@@ -5,6 +5,7 @@
 
 use super::line::Encoder;
 use super::typed::{CellKind, Typed, TypedGroup};
+use prost_reflect::prost::encoding::{decode_varint, encode_varint};
 
 impl CellKind {
     /// What a Protobuf schema calls the type of its column.
@@ -41,7 +42,7 @@ impl Column {
     fn new(kind: CellKind, [exact, text]: [u32; 2]) -> Self {
         let tag = |number: u32, wire: u32| {
             let mut tag = Vec::new();
-            push_varint(u64::from(number << 3 | wire), &mut tag);
+            encode_varint(u64::from(number << 3 | wire), &mut tag);
             tag
         };
         let wire = match kind {
@@ -74,7 +75,7 @@ impl Encoder for ProtobufLines {
                 Typed::Null => {}
                 Typed::Integer(value) => {
                     out.extend_from_slice(&column.exact);
-                    push_varint(value.cast_unsigned(), out);
+                    encode_varint(value.cast_unsigned(), out);
                 }
                 Typed::Float(value) => {
                     out.extend_from_slice(&column.exact);
@@ -86,7 +87,7 @@ impl Encoder for ProtobufLines {
                 }
                 Typed::Text(text) => {
                     out.extend_from_slice(&column.text);
-                    push_varint(text.len() as u64, out);
+                    encode_varint(text.len() as u64, out);
                     out.extend_from_slice(text.as_bytes());
                 }
             }
@@ -136,23 +137,9 @@ fn read_cell<'a>(column: &Column, bytes: &'a [u8], cell: &mut String) -> Option<
     Some(rest)
 }
 
-fn push_varint(mut rest: u64, out: &mut Vec<u8>) {
-    while rest >= 0x80 {
-        out.push((rest & 0x7f) as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push(rest as u8);
-}
-
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0_u64;
-    for (at, &byte) in bytes.iter().take(10).enumerate() {
-        value |= u64::from(byte & 0x7f).checked_shl(7 * u32::try_from(at).ok()?)?;
-        if byte & 0x80 == 0 {
-            return Some((value, &bytes[at + 1..]));
-        }
-    }
-    None
+fn varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let value = decode_varint(&mut bytes).ok()?;
+    Some((value, bytes))
 }
 
 #[cfg(test)]

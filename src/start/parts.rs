@@ -160,13 +160,13 @@ impl PartAsked<'_> {
                 .and_then(|schema| schema.named(self.message))
                 .and_then(|message| message.codec(&fields, limits, unknown))
                 .map_err(|error| wrong(&error))?;
-            let missing = codec.missing(&fields);
+            let missing = codec.missing().to_vec();
             return Ok((Box::new(codec), missing));
         }
         let text =
             std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
         let codec = AvroCodec::new(&text, &fields, limits, unknown).map_err(|error| wrong(&error))?;
-        let missing = codec.missing(&fields);
+        let missing = codec.missing().to_vec();
         Ok((Box::new(codec), missing))
     }
 

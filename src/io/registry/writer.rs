@@ -136,7 +136,7 @@ impl WantedFields {
                 texts.dedup();
                 let codec = AvroCodec::of_parts(&schema.text, &texts, &self.fields, self.limits, self.unknown);
                 let codec = codec.map_err(|error: BadSchema| unusable(error.to_string()))?;
-                self.complete(id, &codec.missing(&self.fields), codec.drops(), telemetry)?;
+                self.complete(id, codec.missing(), codec.drops(), telemetry)?;
                 Ok(Writer::Avro(codec))
             }
             FramedAs::Json => {
@@ -210,7 +210,7 @@ impl WantedFields {
             WriterSchemaMet { format: WrittenAs::Protobuf, outcome: SchemaOutcome::Unusable }.emit(telemetry);
             Refusal::from(RejectionReason::UnknownSchema)
         })?;
-        self.complete(id, &codec.missing(&self.fields), codec.drops(), telemetry)?;
+        self.complete(id, codec.missing(), codec.drops(), telemetry)?;
         Ok(Arc::new(codec))
     }
 }

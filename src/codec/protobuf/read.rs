@@ -1,0 +1,339 @@
+//! One message as a tree of values: the bytes by `prost`, the types by `prost-reflect`.
+//!
+//! `prost-reflect`'s own message keeps the last of two values of a field, of a `oneof` and of a map's key, merges messages, and is
+//! refused as a whole for one bad element; so the fields are taken here as they stand in the bytes.
+
+use super::shape::{FieldShape, Form, Shapes, TypeId, ValueType, WellKnown};
+use crate::codec::tree::{Member, Object, Paths, Tree, ValueCount, Want};
+use crate::records::moment::{in_range, push_rfc3339};
+use crate::telemetry::RejectionReason;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use prost_reflect::Kind;
+use prost_reflect::prost::encoding::{WireType, decode_key, decode_varint};
+use std::collections::BTreeMap;
+
+const MALFORMED: RejectionReason = RejectionReason::MalformedProtobuf;
+
+/// Reads a message to its end.
+pub(super) fn read<'m>(shapes: &Shapes, paths: &Paths, bytes: &'m [u8]) -> Result<Tree<'m>, RejectionReason> {
+    let mut reader = Reader { shapes, paths, count: ValueCount::default() };
+    reader.message(0, bytes, Want::of(&paths.root), 1)
+}
+
+struct Reader<'r> {
+    shapes: &'r Shapes,
+    paths: &'r Paths,
+    count: ValueCount,
+}
+
+/// A field of the message being read.
+enum Slot<'m> {
+    Unmet,
+    /// It is there, and no attribute leads to it.
+    Dropped,
+    One(Tree<'m>),
+    List(Vec<Tree<'m>>, u64),
+    Map(BTreeMap<String, Tree<'m>>, u64),
+}
+
+impl<'r> Reader<'r> {
+    fn message<'m>(
+        &mut self,
+        id: TypeId,
+        mut bytes: &'m [u8],
+        want: Want<'r>,
+        depth: usize,
+    ) -> Result<Tree<'m>, RejectionReason> {
+        self.paths.check_depth(depth)?;
+        let shape = self.shapes.get(id);
+        let mut slots: Vec<(Want<'r>, Slot<'m>)> =
+            shape.fields.iter().map(|field| (want.member(&field.name), Slot::Unmet)).collect();
+        let mut oneofs = vec![false; shape.oneofs];
+        let mut object = Object::default();
+        while !bytes.is_empty() {
+            self.count.step(false)?;
+            let (number, wire, value) = next_field(&mut bytes)?;
+            let Some(at) = shape.place(number) else {
+                object.dropped += 1;
+                continue;
+            };
+            let field = &shape.fields[at];
+            // The last would count, and the first be hidden: no serializer writes two.
+            if field.oneof.is_some_and(|oneof| std::mem::replace(&mut oneofs[oneof], true)) {
+                return Err(RejectionReason::DuplicateKey);
+            }
+            let (want, slot) = &mut slots[at];
+            match (*want, &field.form) {
+                (Want::Nothing, _) => {
+                    object.dropped += u64::from(matches!(slot, Slot::Unmet));
+                    *slot = Slot::Dropped;
+                }
+                (want, Form::One { .. }) => {
+                    if wire != field.of.wire() {
+                        return Err(MALFORMED);
+                    }
+                    if !matches!(slot, Slot::Unmet) {
+                        return Err(RejectionReason::DuplicateKey);
+                    }
+                    *slot = Slot::One(self.value(&field.of, value, want, depth + 1)?);
+                }
+                (want, Form::List) => self.items(&field.of, wire, value, want, depth + 1, slot)?,
+                (want, Form::Map(key)) => self.entry(key, &field.of, wire, value, want, depth + 1, slot)?,
+            }
+        }
+        for (field, (want, slot)) in shape.fields.iter().zip(slots) {
+            if matches!(want, Want::Nothing) {
+                continue;
+            }
+            self.count.step(true)?;
+            let (name, is_written) = (field.name.clone(), !matches!(slot, Slot::Unmet));
+            object.members.push(Member { name, value: whole_field(field, want, slot), is_written });
+        }
+        if matches!(want, Want::All) {
+            object.stands_for = shape.stands_for.map(|known| stands_for(known, &object.members));
+        }
+        Ok(Tree::Object(Box::new(object)))
+    }
+
+    fn value<'m>(
+        &mut self,
+        of: &ValueType,
+        bytes: &'m [u8],
+        want: Want<'r>,
+        depth: usize,
+    ) -> Result<Tree<'m>, RejectionReason> {
+        self.count.step(true)?;
+        match of {
+            ValueType::Message(id) => self.message(*id, bytes, want, depth),
+            // The pointers lead further down.
+            ValueType::Scalar(_) if !matches!(want, Want::All) => Ok(Tree::Skipped),
+            ValueType::Scalar(kind) => scalar(kind, bytes),
+        }
+    }
+
+    /// The items of a list that are in one place: one, or several that are packed.
+    fn items<'m>(
+        &mut self,
+        of: &ValueType,
+        wire: WireType,
+        mut bytes: &'m [u8],
+        want: Want<'r>,
+        depth: usize,
+        slot: &mut Slot<'m>,
+    ) -> Result<(), RejectionReason> {
+        let is_packed = wire != of.wire();
+        if is_packed && wire != WireType::LengthDelimited {
+            return Err(MALFORMED);
+        }
+        if matches!(slot, Slot::Unmet) {
+            *slot = Slot::List(Vec::new(), 0);
+        }
+        let Slot::List(items, behind) = slot else { return Err(MALFORMED) };
+        let last = want.last_item();
+        while !(is_packed && bytes.is_empty()) {
+            let item = if is_packed { field_value(of.wire(), &mut bytes)? } else { bytes };
+            let index = items.len();
+            if want.is_exploded() && index >= self.paths.limits.max_elements {
+                return Err(RejectionReason::TooManyElements);
+            }
+            if last.is_none_or(|last| index > last) {
+                self.count.step(false)?;
+                *behind += 1;
+            } else {
+                let wanted = want.item(index, self.paths.elements.as_ref());
+                let read = match wanted {
+                    Want::Nothing => self.count.step(true).map(|()| Tree::Skipped),
+                    wanted => self.value(of, item, wanted, depth),
+                };
+                // An element that cannot be read is refused alone.
+                items.push(if want.is_exploded() { read.unwrap_or_else(Tree::Refused) } else { read? });
+            }
+            if !is_packed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry of a map. A map has no order on the wire.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one field")]
+    fn entry<'m>(
+        &mut self,
+        key: &Kind,
+        of: &ValueType,
+        wire: WireType,
+        mut bytes: &'m [u8],
+        want: Want<'r>,
+        depth: usize,
+        slot: &mut Slot<'m>,
+    ) -> Result<(), RejectionReason> {
+        if wire != WireType::LengthDelimited {
+            return Err(MALFORMED);
+        }
+        self.count.step(false)?;
+        let (mut of_key, mut of_value) = (None, None);
+        while !bytes.is_empty() {
+            let (number, wire, part) = next_field(&mut bytes)?;
+            let (place, wanted) = match number {
+                1 => (&mut of_key, key.wire_type()),
+                2 => (&mut of_value, of.wire()),
+                _ => continue,
+            };
+            if wire != wanted {
+                return Err(MALFORMED);
+            }
+            if place.replace(part).is_some() {
+                return Err(RejectionReason::DuplicateKey);
+            }
+        }
+        let key = of_key.map_or_else(|| Ok(default(key)), |bytes| scalar(key, bytes))?.text()?;
+        if matches!(slot, Slot::Unmet) {
+            *slot = Slot::Map(BTreeMap::new(), 0);
+        }
+        let Slot::Map(entries, dropped) = slot else { return Err(MALFORMED) };
+        let value = match (want.member(&key), of, of_value) {
+            (Want::Nothing, ..) => {
+                *dropped += 1;
+                return Ok(());
+            }
+            (want, _, Some(bytes)) => self.value(of, bytes, want, depth)?,
+            (want, ValueType::Message(_), None) => self.value(of, &[], want, depth)?,
+            (Want::All, ValueType::Scalar(kind), None) => default(kind),
+            (_, ValueType::Scalar(_), None) => Tree::Absent,
+        };
+        match entries.insert(key, value) {
+            None => Ok(()),
+            Some(_) => Err(RejectionReason::DuplicateKey),
+        }
+    }
+}
+
+/// All that is there of a field, or what stands for it where nothing is.
+fn whole_field<'m>(field: &FieldShape, want: Want<'_>, slot: Slot<'m>) -> Tree<'m> {
+    match (slot, &field.form, &field.of) {
+        (Slot::One(value), ..) => value,
+        (Slot::List(items, behind), ..) => Tree::List(items, behind),
+        (Slot::Map(entries, dropped), ..) => {
+            let member = |(name, value): (String, Tree<'m>)| Member { name: name.into(), value, is_written: true };
+            let members = entries.into_iter().map(member).collect();
+            Tree::Object(Box::new(Object { members, dropped, stands_for: None }))
+        }
+        (_, Form::List, _) => Tree::List(Vec::new(), 0),
+        (_, Form::Map(_), _) if matches!(want, Want::All) => Tree::Object(Box::default()),
+        (_, Form::One { presence: false }, ValueType::Scalar(kind)) if matches!(want, Want::All) => default(kind),
+        _ => Tree::Absent,
+    }
+}
+
+/// The number of the next field, how its value is written, and its bytes without their length.
+#[inline]
+fn next_field<'m>(bytes: &mut &'m [u8]) -> Result<(u32, WireType, &'m [u8]), RejectionReason> {
+    let (number, wire) = decode_key(bytes).map_err(|_| MALFORMED)?;
+    Ok((number, wire, field_value(wire, bytes)?))
+}
+
+/// Groups, which have long been given up, are malformed.
+#[inline]
+fn field_value<'m>(wire: WireType, bytes: &mut &'m [u8]) -> Result<&'m [u8], RejectionReason> {
+    let before = *bytes;
+    let length = match wire {
+        WireType::Varint => {
+            decode_varint(bytes).map_err(|_| MALFORMED)?;
+            return Ok(&before[..before.len() - bytes.len()]);
+        }
+        WireType::SixtyFourBit => 8,
+        WireType::ThirtyTwoBit => 4,
+        WireType::LengthDelimited => {
+            decode_varint(bytes).ok().and_then(|length| length.try_into().ok()).ok_or(MALFORMED)?
+        }
+        WireType::StartGroup | WireType::EndGroup => return Err(MALFORMED),
+    };
+    let (value, rest) = bytes.split_at_checked(length).ok_or(MALFORMED)?;
+    *bytes = rest;
+    Ok(value)
+}
+
+/// A scalar, whose bytes these are.
+fn scalar<'m>(kind: &Kind, mut bytes: &'m [u8]) -> Result<Tree<'m>, RejectionReason> {
+    let fixed32 = || <[u8; 4]>::try_from(bytes).map_err(|_| MALFORMED);
+    let fixed64 = || <[u8; 8]>::try_from(bytes).map_err(|_| MALFORMED);
+    let zigzag = |value: u64| (value >> 1).cast_signed() ^ -((value & 1).cast_signed());
+    Ok(match kind {
+        Kind::Double => Tree::Double(f64::from_le_bytes(fixed64()?)),
+        Kind::Float => Tree::Single(f32::from_le_bytes(fixed32()?)),
+        Kind::Fixed32 => Tree::Unsigned(u32::from_le_bytes(fixed32()?).into()),
+        Kind::Fixed64 => Tree::Unsigned(u64::from_le_bytes(fixed64()?)),
+        Kind::Sfixed32 => Tree::Integer(i32::from_le_bytes(fixed32()?).into()),
+        Kind::Sfixed64 => Tree::Integer(i64::from_le_bytes(fixed64()?)),
+        Kind::String => Tree::Text(std::str::from_utf8(bytes).map_err(|_| RejectionReason::NotUtf8)?.into()),
+        Kind::Bytes => Tree::Text(STANDARD.encode(bytes).into()),
+        Kind::Message(_) => Tree::Refused(MALFORMED),
+        _ => {
+            let value = decode_varint(&mut bytes).map_err(|_| MALFORMED)?;
+            // Of a number that is written too long, the lower bits count.
+            match kind {
+                Kind::Int32 => Tree::Integer((value as i32).into()),
+                Kind::Int64 => Tree::Integer(value.cast_signed()),
+                Kind::Uint32 => Tree::Unsigned((value as u32).into()),
+                Kind::Sint32 => Tree::Integer(zigzag((value as u32).into())),
+                Kind::Sint64 => Tree::Integer(zigzag(value)),
+                Kind::Bool => Tree::Bool(value != 0),
+                Kind::Enum(_) => symbol(kind, value as i32),
+                _ => Tree::Unsigned(value),
+            }
+        }
+    })
+}
+
+/// A number of a later version of the enum is refused: no text stands for it, and the number itself would be another value.
+fn symbol(kind: &Kind, number: i32) -> Tree<'static> {
+    let name = kind.as_enum().and_then(|of| of.get_value(number)).map(|value| value.name().to_owned());
+    name.map_or(Tree::Refused(RejectionReason::WrongType), |name| Tree::Text(name.into()))
+}
+
+/// The default of a scalar.
+fn default(kind: &Kind) -> Tree<'static> {
+    match kind {
+        Kind::Bool => Tree::Bool(false),
+        Kind::String | Kind::Bytes => Tree::Text("".into()),
+        Kind::Enum(_) => symbol(kind, 0),
+        _ => Tree::Integer(0),
+    }
+}
+
+/// Parts of a second.
+const NANOS: i64 = 1_000_000_000;
+
+/// What a message with these members stands for: a moment in UTC to the millisecond, seconds, or a value.
+fn stands_for<'m>(known: WellKnown, members: &[Member<'m>]) -> Tree<'m> {
+    let refused = Tree::Refused(RejectionReason::WrongType);
+    let (seconds, nanos) = match (known, members) {
+        (WellKnown::Wrapper, [value]) => return value.value.clone(),
+        (_, [seconds, nanos]) => match (&seconds.value, &nanos.value) {
+            (Tree::Integer(seconds), Tree::Integer(nanos)) => (*seconds, *nanos),
+            // With presence, and not there.
+            (Tree::Integer(seconds), _) => (*seconds, 0),
+            (_, Tree::Integer(nanos)) => (0, *nanos),
+            _ => (0, 0),
+        },
+        _ => return refused,
+    };
+    if known == WellKnown::Timestamp {
+        let whole = (0..NANOS).contains(&nanos).then_some(seconds).and_then(|seconds| seconds.checked_mul(1_000));
+        let Some(millis) = whole.and_then(|whole| whole.checked_add(nanos / 1_000_000)).and_then(in_range) else {
+            return refused;
+        };
+        let mut text = String::new();
+        push_rfc3339(&mut text, millis);
+        return Tree::Text(text.into());
+    }
+    // Ten thousand years, as the type allows; both parts have one sign.
+    let fits = seconds.unsigned_abs() <= 315_576_000_000 && nanos.unsigned_abs() < NANOS.unsigned_abs();
+    if !fits || seconds.signum() * nanos.signum() < 0 {
+        return refused;
+    }
+    let sign = if seconds < 0 || nanos < 0 { "-" } else { "" };
+    let text = format!("{sign}{}.{:09}", seconds.unsigned_abs(), nanos.unsigned_abs());
+    Tree::Digits(text.trim_end_matches('0').trim_end_matches('.').to_owned())
+}

@@ -1,0 +1,339 @@
+//! A decoded message as a tree of values, and the walk that sets the cells of the attributes from it (Avro, Protobuf).
+//!
+//! A reader builds the parts that attributes lead to, as its [`Want`] says, and counts the others.
+
+use super::cell::{Kind, push_float, push_single};
+use super::path_tree::{Elements, PathNode, index};
+use super::record::{Fields, Limits, Unknown};
+use crate::records::json::{push_quoted, push_shortest};
+use crate::records::raw::RawBatch;
+use crate::telemetry::RejectionReason;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The longest JSON text of a structure. Values that take no bytes have a text all the same.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+
+/// Values in one message, read or passed over. Values that take no bytes are not bounded by the size of the message.
+const MAX_VALUES: usize = 1 << 20;
+
+/// Those of them that are kept in memory. A structure that is one cell has fewer, for its text is bounded.
+const MAX_KEPT_VALUES: usize = 1 << 17;
+
+/// One value.
+#[derive(Clone, Debug)]
+pub(super) enum Tree<'a> {
+    /// A value that is there and is null.
+    Null,
+    /// A value that is not there.
+    Absent,
+    /// A value that no attribute leads to.
+    Skipped,
+    Bool(bool),
+    Integer(i64),
+    Unsigned(u64),
+    Single(f32),
+    Double(f64),
+    /// A number as it is spelled in JSON.
+    Digits(String),
+    Text(Cow<'a, str>),
+    /// A value that has no text, or an element that cannot be read: whoever needs it is refused for this reason.
+    Refused(RejectionReason),
+    /// Its items as far as attributes lead to them, and how many come behind those.
+    List(Vec<Tree<'a>>, u64),
+    Object(Box<Object<'a>>),
+}
+
+impl Tree<'_> {
+    /// The text of a scalar, as that of a key.
+    pub fn text(&self) -> Result<String, RejectionReason> {
+        let mut text = String::new();
+        if let Kind::Bool(value) = spell(self, &mut text)? {
+            text.push_str(if value { "true" } else { "false" });
+        }
+        Ok(text)
+    }
+}
+
+/// A record, a message or a map.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Object<'a> {
+    pub members: Vec<Member<'a>>,
+    /// Members that were there, that no attribute leads to and that are not among `members`.
+    pub dropped: u64,
+    /// The value that a message stands for, such as a timestamp.
+    pub stands_for: Option<Tree<'a>>,
+}
+
+/// A field, or an entry of a map.
+#[derive(Clone, Debug)]
+pub(super) struct Member<'a> {
+    pub name: Arc<str>,
+    pub value: Tree<'a>,
+    /// Whether the message has it, and it is not there by default.
+    pub is_written: bool,
+}
+
+/// The part of a value that attributes lead to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Want<'p> {
+    Nothing,
+    /// The parts that these pointers lead to.
+    Inside(&'p PathNode),
+    All,
+}
+
+impl<'p> Want<'p> {
+    pub fn of(node: &'p PathNode) -> Self {
+        if node.attributes.is_empty() { Self::Inside(node) } else { Self::All }
+    }
+
+    /// The part that is wanted of the member called `name`.
+    pub fn member(self, name: &str) -> Self {
+        match self {
+            Self::Inside(node) => node.child(name).map_or(Self::Nothing, Self::of),
+            other => other,
+        }
+    }
+
+    /// The last item of a list that attributes lead to.
+    pub fn last_item(self) -> Option<usize> {
+        match self {
+            Self::Nothing => None,
+            Self::Inside(node) if !node.is_array => node.children().filter_map(|(segment, _)| index(segment)).max(),
+            _ => Some(usize::MAX),
+        }
+    }
+
+    /// Whether the elements that are records are looked for here.
+    pub fn is_exploded(self) -> bool {
+        matches!(self, Self::Inside(node) if node.is_array)
+    }
+
+    /// The part that is wanted of item `index` of a list.
+    pub fn item(self, index: usize, elements: Option<&'p Elements>) -> Self {
+        let Self::Inside(node) = self else { return self };
+        let indexed = if node.is_leaf() { None } else { node.child(&index.to_string()) };
+        match (indexed, elements.filter(|_| node.is_array)) {
+            (Some(_), Some(_)) => Self::All,
+            (Some(node), None) => Self::of(node),
+            (None, Some(elements)) => Self::of(&elements.root),
+            (None, None) => Self::Nothing,
+        }
+    }
+}
+
+/// The pointers of a record's attributes, and its limits.
+#[derive(Debug)]
+pub(super) struct Paths {
+    pub root: PathNode,
+    pub elements: Option<Elements>,
+    pub limits: Limits,
+    pub unknown: Unknown,
+}
+
+impl Paths {
+    pub fn new(fields: &Fields, limits: Limits, unknown: Unknown) -> Self {
+        let numbered = || fields.iter().map(|(attribute, field)| (*attribute, field));
+        Self { root: PathNode::of(numbered()), elements: PathNode::of_elements(numbered()), limits, unknown }
+    }
+
+    /// Refuses a structure that lies too deep; the record itself is depth 1.
+    pub fn check_depth(&self, depth: usize) -> Result<(), RejectionReason> {
+        if depth > self.limits.max_depth { Err(RejectionReason::TooDeep) } else { Ok(()) }
+    }
+
+    /// Sets the cells of the row of `batch` opened last, or makes a row of each element, from the whole of a message.
+    pub fn fill(&self, tree: &Tree<'_>, batch: &mut RawBatch) -> Result<(), RejectionReason> {
+        let mut walk = Walk { batch, unknown: self.unknown, text: String::new(), exploded: None };
+        walk.take(&self.root, tree, false)?;
+        let Some(elements) = &self.elements else { return Ok(()) };
+        let list = match walk.exploded {
+            None => return Err(RejectionReason::NoElements),
+            Some(Tree::List(list, _)) if list.is_empty() => return Err(RejectionReason::NoElements),
+            Some(Tree::List(list, _)) if list.len() > self.limits.max_elements => {
+                return Err(RejectionReason::TooManyElements);
+            }
+            Some(Tree::List(list, _)) => list,
+            Some(_) => return Err(RejectionReason::NotAnArray),
+        };
+        batch.explode(list.iter().collect(), self.limits.max_repeated_bytes, |batch, element| {
+            let is_record = matches!(element, Tree::List(..) | Tree::Object(_) | Tree::Refused(_));
+            if !is_record && elements.root.attributes.is_empty() {
+                return Err(RejectionReason::NotAnObject);
+            }
+            let mut walk = Walk { batch, unknown: self.unknown, text: String::new(), exploded: None };
+            walk.take(&elements.root, element, false)
+        })
+    }
+}
+
+/// Counts the values of a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ValueCount {
+    met: usize,
+    kept: usize,
+}
+
+impl ValueCount {
+    /// To be called for every value.
+    #[inline]
+    pub fn step(&mut self, is_kept: bool) -> Result<(), RejectionReason> {
+        self.met += 1;
+        self.kept += usize::from(is_kept);
+        let fits = self.met <= MAX_VALUES && self.kept <= MAX_KEPT_VALUES;
+        if fits { Ok(()) } else { Err(RejectionReason::Oversized) }
+    }
+}
+
+/// A row being filled.
+struct Walk<'b, 't> {
+    batch: &'b mut RawBatch,
+    unknown: Unknown,
+    /// The text of a cell.
+    text: String,
+    /// The value in which the elements are looked for that are records.
+    exploded: Option<&'t Tree<'t>>,
+}
+
+impl<'t> Walk<'_, 't> {
+    /// Takes the cells of a value. `covered` if an attribute has a value around it as a whole, so that no part of it is dropped.
+    fn take(&mut self, node: &PathNode, tree: &'t Tree<'t>, covered: bool) -> Result<(), RejectionReason> {
+        if node.is_array && !matches!(tree, Tree::Null | Tree::Absent) {
+            // A map may have a key twice: the elements of neither may vanish.
+            if self.exploded.replace(tree).is_some() {
+                return Err(RejectionReason::DuplicateKey);
+            }
+        }
+        if matches!(tree, Tree::Absent) {
+            return Ok(());
+        }
+        if !node.attributes.is_empty() {
+            self.text.clear();
+            let kind = spell(tree, &mut self.text)?;
+            for &attribute in &node.attributes {
+                if !self.batch.set(attribute, kind.token(&self.text)) {
+                    return Err(RejectionReason::DuplicateKey);
+                }
+            }
+            if node.is_leaf() {
+                return Ok(());
+            }
+        }
+        let covered = covered || !node.attributes.is_empty() || node.is_array;
+        match tree {
+            Tree::Object(object) => {
+                for member in &object.members {
+                    match node.child(&member.name) {
+                        Some(child) => self.take(child, &member.value, covered)?,
+                        None if member.is_written => self.drop_values(1, covered)?,
+                        None => {}
+                    }
+                }
+                self.drop_values(object.dropped, covered)
+            }
+            Tree::List(items, behind) => {
+                for (index, item) in items.iter().enumerate() {
+                    match if node.is_leaf() { None } else { node.child(&index.to_string()) } {
+                        Some(child) => self.take(child, item, covered)?,
+                        None => self.drop_values(1, covered)?,
+                    }
+                }
+                self.drop_values(*behind, covered)
+            }
+            Tree::Refused(reason) => Err(*reason),
+            Tree::Null => Ok(()),
+            // A scalar where the pointers lead further down.
+            _ if node.attributes.is_empty() => self.drop_values(1, covered),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts values that no attribute leads to.
+    fn drop_values(&mut self, count: u64, covered: bool) -> Result<(), RejectionReason> {
+        if covered || count == 0 {
+            return Ok(());
+        }
+        self.batch.unknown_cells += count;
+        match self.unknown {
+            Unknown::Drop => Ok(()),
+            Unknown::Refuse => Err(RejectionReason::UnknownAttribute),
+        }
+    }
+}
+
+/// Appends the text of a cell.
+fn spell(tree: &Tree<'_>, out: &mut String) -> Result<Kind, RejectionReason> {
+    let number = |out: &mut String, value: &dyn std::fmt::Display| {
+        use std::fmt::Write as _;
+        // Writing to a String cannot fail.
+        let written = write!(out, "{value}");
+        debug_assert!(written.is_ok());
+        Kind::Number
+    };
+    Ok(match tree {
+        Tree::Null | Tree::Absent | Tree::Skipped => Kind::Null,
+        Tree::Bool(value) => Kind::Bool(*value),
+        Tree::Integer(value) => number(out, value),
+        Tree::Unsigned(value) => number(out, value),
+        Tree::Single(value) => push_float(out, f64::from(*value), push_single),
+        Tree::Double(value) => push_float(out, *value, push_shortest),
+        Tree::Digits(text) => {
+            out.push_str(text);
+            Kind::Number
+        }
+        Tree::Text(text) => {
+            out.push_str(text);
+            Kind::Text
+        }
+        Tree::Refused(reason) => return Err(*reason),
+        Tree::Object(object) if object.stands_for.is_some() => {
+            return object.stands_for.as_ref().map_or(Ok(Kind::Null), |value| spell(value, out));
+        }
+        Tree::Object(_) | Tree::List(..) => {
+            push_json(tree, out)?;
+            Kind::Structure
+        }
+    })
+}
+
+/// Appends a value as JSON.
+fn push_json(tree: &Tree<'_>, out: &mut String) -> Result<(), RejectionReason> {
+    if out.len() > MAX_TEXT_BYTES {
+        return Err(RejectionReason::Oversized);
+    }
+    match tree {
+        Tree::Object(object) if object.stands_for.is_none() => {
+            out.push('{');
+            for (at, member) in object.members.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                push_quoted(out, &member.name);
+                out.push(':');
+                push_json(&member.value, out)?;
+            }
+            out.push('}');
+        }
+        Tree::List(items, _) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                push_json(item, out)?;
+            }
+            out.push(']');
+        }
+        _ => {
+            let mut text = String::new();
+            match spell(tree, &mut text)? {
+                Kind::Null => out.push_str("null"),
+                Kind::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+                Kind::Number | Kind::Structure => out.push_str(&text),
+                Kind::Text => push_quoted(out, &text),
+            }
+        }
+    }
+    Ok(())
+}
