@@ -13,7 +13,7 @@ const ROWS: usize = 600;
 /// The columns of `generate health --legacy` that do not identify by themselves, as codes.
 fn legacy_health() -> Vec<Vec<u32>> {
     let settings = HealthSettings { seed: 1, legacy: true, layout: Layout::Csv };
-    let mut stream = Health::new(settings).expect("flat records");
+    let mut stream = Health::new(settings);
     let mut text = Vec::new();
     stream.header(&mut text);
     for _ in 0..ROWS {

@@ -71,5 +71,5 @@ pub fn wearable(rows: usize) -> Table {
 /// All 107 attributes, identifiers among them.
 pub fn health(rows: usize) -> Table {
     let settings = HealthSettings { seed: 1, legacy: false, layout: Layout::Csv };
-    generated("health, 107 attributes", Health::new(settings).expect("sound settings"), rows)
+    generated("health, 107 attributes", Health::new(settings), rows)
 }

@@ -59,9 +59,6 @@ struct WearableArgs {
     /// Time of the first record
     #[arg(long, value_name = "RFC3339", default_value = "2026-01-05T14:00:00Z", value_parser = humantime::parse_rfc3339_weak)]
     start: std::time::SystemTime,
-    /// Nested JSON objects (user, profile, device, signals; schemas/wearable-nested.toml)
-    #[arg(long)]
-    nested: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -108,12 +105,6 @@ fn property(text: &str) -> Result<(String, String), String> {
 pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
     match args.kind {
         Kind::Wearable(args) => {
-            let layout = match (args.output.is_csv(), args.nested) {
-                (true, true) => bail!("--nested cannot be written as CSV: choose another name than *.csv"),
-                (true, false) => Layout::Csv,
-                (false, true) => Layout::Nested,
-                (false, false) => Layout::Flat,
-            };
             let start = args.start.duration_since(std::time::UNIX_EPOCH).context("--start must not be before 1970")?;
             let settings = WearableSettings {
                 seed: args.output.seed,
@@ -123,7 +114,7 @@ pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
                 shift_at: args.shift_at,
                 start_seconds: i64::try_from(start.as_secs())?,
                 interval_micros: u64::try_from(args.interval.as_micros())?,
-                layout,
+                layout: args.output.layout(),
             };
             deliver(Wearable::new(settings)?, &args.output)
         }
@@ -131,16 +122,16 @@ pub fn run(args: GenerateArgs) -> anyhow::Result<()> {
             if args.output.key_by_subject {
                 bail!("--key-by-subject: health records have no subject, every record is a person; leave it out");
             }
-            let layout = if args.output.is_csv() { Layout::Csv } else { Layout::Flat };
-            let stream = Health::new(HealthSettings { seed: args.output.seed, legacy: args.legacy, layout })?;
-            deliver(stream, &args.output)
+            let layout = args.output.layout();
+            deliver(Health::new(HealthSettings { seed: args.output.seed, legacy: args.legacy, layout }), &args.output)
         }
     }
 }
 
 impl OutputArgs {
-    fn is_csv(&self) -> bool {
-        self.topic.is_none() && self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"))
+    fn layout(&self) -> Layout {
+        let is_csv = self.topic.is_none() && self.output.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+        if is_csv { Layout::Csv } else { Layout::Flat }
     }
 }
 
@@ -317,8 +308,6 @@ mod tests {
         assert!(parse(&["wearable", "--records", "1", "--topic", "t", "--brokers", "b", "-o", "f"]).is_err());
         assert!(parse(&["wearable"]).is_err(), "how many?");
         assert!(parse(&["wearable", "--records", "1", "--rate", "0"]).is_err());
-        let nested = parse(&["wearable", "--records", "1", "--nested", "-o", "x.csv"]).expect("parses");
-        assert!(run(nested).expect_err("refused").to_string().contains("--nested"));
         let skew = parse(&["wearable", "--records", "1", "--skew", "9", "-o", "x"]).expect("parses");
         assert!(run(skew).expect_err("refused").to_string().contains("skew is 9"));
     }

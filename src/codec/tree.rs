@@ -264,18 +264,11 @@ impl<'t> Walk<'_, 't> {
 
 /// Appends the text of a cell.
 fn spell(tree: &Tree<'_>, out: &mut String) -> Result<Kind, RejectionReason> {
-    let number = |out: &mut String, value: &dyn std::fmt::Display| {
-        use std::fmt::Write as _;
-        // Writing to a String cannot fail.
-        let written = write!(out, "{value}");
-        debug_assert!(written.is_ok());
-        Kind::Number
-    };
     Ok(match tree {
         Tree::Null | Tree::Absent | Tree::Skipped => Kind::Null,
         Tree::Bool(value) => Kind::Bool(*value),
-        Tree::Integer(value) => number(out, value),
-        Tree::Unsigned(value) => number(out, value),
+        Tree::Integer(value) => push_number(out, value),
+        Tree::Unsigned(value) => push_number(out, value),
         Tree::Single(value) => push_float(out, f64::from(*value), push_single),
         Tree::Double(value) => push_float(out, *value, push_shortest),
         Tree::Digits(text) => {
@@ -295,6 +288,14 @@ fn spell(tree: &Tree<'_>, out: &mut String) -> Result<Kind, RejectionReason> {
             Kind::Structure
         }
     })
+}
+
+fn push_number(out: &mut String, value: &impl std::fmt::Display) -> Kind {
+    use std::fmt::Write as _;
+    // Writing to a String cannot fail.
+    let written = write!(out, "{value}");
+    debug_assert!(written.is_ok());
+    Kind::Number
 }
 
 /// Appends a value as JSON.

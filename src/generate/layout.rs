@@ -1,4 +1,4 @@
-//! Writes the cells of a record as JSON (flat or nested) or CSV, straight into a byte buffer.
+//! Writes the cells of a record as JSON or CSV, straight into a byte buffer.
 //!
 //! Texts are this crate's own and need no escaping: printable ASCII without quotes and backslashes.
 
@@ -7,19 +7,15 @@
 pub enum Layout {
     /// One JSON object, every attribute at the top.
     Flat,
-    /// One JSON object with an object a section.
-    Nested,
     /// One line, comma-separated; null and absent are both the empty field.
     Csv,
 }
 
-/// The name of an attribute and the section that holds it in the nested layout ("" for the top).
+/// An attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The key, or the name of the column.
     pub name: &'static str,
-    /// The object that holds it in the nested layout; empty: the record itself.
-    pub section: &'static str,
 }
 
 /// A cell that may be missing in either of two ways.
@@ -45,20 +41,12 @@ impl<T> Cell<T> {
     }
 }
 
-/// Where a half-written line stands, so that the constant beginning of a record can be written once and copied.
-#[derive(Clone, Copy, Debug)]
-pub struct Mark {
-    section: &'static str,
-    empty: bool,
-}
-
-/// One record being written. Fields are given in the order of the record; those of one section follow each other.
+/// One record being written. Fields are given in the order of the record.
 #[derive(Debug)]
 pub struct Line<'a> {
     out: &'a mut Vec<u8>,
     layout: Layout,
-    section: &'static str,
-    /// Nothing has been written yet into the innermost open object (or into the CSV line).
+    /// Nothing has been written yet into the record.
     empty: bool,
 }
 
@@ -68,51 +56,27 @@ impl<'a> Line<'a> {
         if layout != Layout::Csv {
             out.push(b'{');
         }
-        Self { out, layout, section: "", empty: true }
+        Self { out, layout, empty: true }
     }
 
-    /// Goes on with a line whose beginning has been copied into `out`.
-    pub fn resume(layout: Layout, out: &'a mut Vec<u8>, mark: Mark) -> Self {
-        Self { out, layout, section: mark.section, empty: mark.empty }
-    }
-
-    /// Where the line stands now.
-    #[must_use]
-    pub fn mark(&self) -> Mark {
-        Mark { section: self.section, empty: self.empty }
+    /// Goes on with a line whose beginning, some fields, has been copied into `out`.
+    pub fn resume(layout: Layout, out: &'a mut Vec<u8>) -> Self {
+        Self { out, layout, empty: false }
     }
 
     /// Ends the record, without a line break.
     pub fn close(self) {
-        match self.layout {
-            Layout::Csv => {}
-            Layout::Nested if !self.section.is_empty() => self.out.extend_from_slice(b"}}"),
-            Layout::Flat | Layout::Nested => self.out.push(b'}'),
+        if self.layout == Layout::Flat {
+            self.out.push(b'}');
         }
     }
 
     #[inline]
     fn key(&mut self, field: &Field) {
-        if self.layout == Layout::Csv {
-            self.separate();
-            return;
-        }
-        // Names of sections are literals of one table: the same section is the same text.
-        if self.layout == Layout::Nested && field.section != self.section {
-            if !self.section.is_empty() {
-                self.out.push(b'}');
-                self.empty = false;
-            }
-            self.section = field.section;
-            if !field.section.is_empty() {
-                self.separate();
-                self.name(field.section);
-                self.out.push(b'{');
-                self.empty = true;
-            }
-        }
         self.separate();
-        self.name(field.name);
+        if self.layout == Layout::Flat {
+            self.name(field.name);
+        }
     }
 
     #[inline]
@@ -183,24 +147,15 @@ impl<'a> Line<'a> {
         self.decimal(field, cell, 1);
     }
 
-    /// A place in thousandths of a degree: `"41.878,-87.63"`-like text with three decimals; in the nested layout an
-    /// object of `lat` and `lon`.
+    /// A place in thousandths of a degree: `"41.878,-87.630"`.
     #[inline]
     pub fn place(&mut self, field: &Field, cell: Cell<(i64, i64)>) {
         self.cell(field, cell, |line, (lat, lon)| {
-            if line.layout == Layout::Nested {
-                line.out.extend_from_slice(b"{\"lat\":");
-                fixed(line.out, lat, 3);
-                line.out.extend_from_slice(b",\"lon\":");
-                fixed(line.out, lon, 3);
-                line.out.push(b'}');
-            } else {
-                line.out.push(b'"');
-                fixed(line.out, lat, 3);
-                line.out.push(b',');
-                fixed(line.out, lon, 3);
-                line.out.push(b'"');
-            }
+            line.out.push(b'"');
+            fixed(line.out, lat, 3);
+            line.out.push(b',');
+            fixed(line.out, lon, 3);
+            line.out.push(b'"');
         });
     }
 
@@ -322,13 +277,8 @@ mod tests {
         }
     }
 
-    const FIELDS: [Field; 5] = [
-        Field { name: "a", section: "x" },
-        Field { name: "b", section: "x" },
-        Field { name: "c", section: "" },
-        Field { name: "d", section: "y" },
-        Field { name: "e", section: "y" },
-    ];
+    const FIELDS: [Field; 5] =
+        [Field { name: "a" }, Field { name: "b" }, Field { name: "c" }, Field { name: "d" }, Field { name: "e" }];
 
     fn line(layout: Layout, missing: Cell<i64>) -> String {
         written(|out| {
@@ -351,8 +301,8 @@ mod tests {
         );
         assert_eq!(line(Layout::Flat, Cell::Absent), format!(r#"{{"b":"t","c":"{time}","e":"1.500,-87.005"}}"#));
         assert_eq!(
-            line(Layout::Nested, Cell::Null),
-            format!(r#"{{"x":{{"a":null,"b":"t"}},"c":"{time}","y":{{"d":null,"e":{{"lat":1.500,"lon":-87.005}}}}}}"#)
+            line(Layout::Flat, Cell::Null),
+            format!(r#"{{"a":null,"b":"t","c":"{time}","d":null,"e":"1.500,-87.005"}}"#)
         );
         assert_eq!(line(Layout::Csv, Cell::Value(15)), format!(r#"15,t,{time},1.5,"1.500,-87.005""#));
         assert_eq!(line(Layout::Csv, Cell::Null), line(Layout::Csv, Cell::Absent));
@@ -360,14 +310,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_on_where_its_mark_stood() {
-        for layout in [Layout::Flat, Layout::Nested, Layout::Csv] {
+    fn a_line_goes_on_behind_its_copied_beginning() {
+        for layout in [Layout::Flat, Layout::Csv] {
             let mut head = Vec::new();
             let mut start = Line::open(layout, &mut head);
             start.integer(&FIELDS[0], Cell::Value(15));
             start.text(&FIELDS[1], Cell::Value("t"));
-            let mark = start.mark();
-            let mut rest = Line::resume(layout, &mut head, mark);
+            let mut rest = Line::resume(layout, &mut head);
             rest.time(&FIELDS[2], 0);
             rest.tenths(&FIELDS[3], Cell::Value(15));
             rest.place(&FIELDS[4], Cell::Value((1_500, -87_005)));

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`wearable`] | readings of people who wear devices |
 //! | [`health`] | one record a person, of 107 attributes |
-//! | [`layout`] | JSON, nested JSON and CSV |
+//! | [`layout`] | JSON and CSV |
 //! | [`dice`], [`weighted`] | randomness that is the same everywhere; draws by weight |
 //! | [`publish`] | records into a topic |
 

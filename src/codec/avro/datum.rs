@@ -228,6 +228,9 @@ impl<'de> Visitor<'de> for Value<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree<'static>, A::Error> {
         let mut object = Object::default();
+        if let (Shape::Record(fields), true) = (self.shape(), self.is_wanted()) {
+            object.members.reserve_exact(fields.len());
+        }
         let mut put = |name: &Arc<str>, want: Want<'_>, value| match want {
             Want::Nothing => object.dropped += 1,
             _ => object.members.push(Member { name: Arc::clone(name), value, is_written: true }),

@@ -82,6 +82,7 @@ impl<'r> Reader<'r> {
                 (want, Form::Map(key)) => self.entry(key, &field.of, wire, value, want, depth + 1, slot)?,
             }
         }
+        object.members.reserve_exact(slots.len());
         for (field, (want, slot)) in shape.fields.iter().zip(slots) {
             if matches!(want, Want::Nothing) {
                 continue;

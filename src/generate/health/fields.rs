@@ -3,7 +3,7 @@
 use crate::generate::layout::Field;
 
 const fn field(name: &'static str) -> Field {
-    Field { name, section: "" }
+    Field { name }
 }
 
 /// Running number, from 1.

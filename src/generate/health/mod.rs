@@ -11,10 +11,10 @@ mod names;
 
 use self::fields::{DISEASES, DRUGS, FAMILY, GENES, SNPS};
 use self::names::{name, word};
+use super::RecordStream;
 use super::dice::{Dice, mix, pow};
 use super::layout::{Cell, Layout, Line, csv_header, date};
 use super::weighted::Weighted;
-use super::{GenerateError, RecordStream};
 
 /// What a table of health records is made of.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct HealthSettings {
     /// Draw each family (diseases, drugs, SNPs, genes) once a record, so that its twenty columns are identical: what
     /// the generator published with [POD] does. By default they are drawn independently of each other.
     pub legacy: bool,
-    /// [`Layout::Nested`] is refused: these records have no sections.
+    /// How records are written down.
     pub layout: Layout,
 }
 
@@ -128,14 +128,10 @@ impl Shares {
 type Families = [[Option<usize>; FAMILY]; 4];
 
 impl Health {
-    /// # Errors
-    /// [`GenerateError::OutOfRange`] for the nested layout.
-    pub fn new(settings: HealthSettings) -> Result<Self, GenerateError> {
-        if settings.layout == Layout::Nested {
-            let (given, allowed) = ("nested".to_owned(), "flat and csv");
-            return Err(GenerateError::OutOfRange { setting: "layout", given, allowed });
-        }
-        Ok(Self { dice: Dice::new(settings.seed, 1), settings, written: 0, shares: Shares::new() })
+    /// A stream with these settings.
+    #[must_use]
+    pub fn new(settings: HealthSettings) -> Self {
+        Self { dice: Dice::new(settings.seed, 1), settings, written: 0, shares: Shares::new() }
     }
 
     fn families(&mut self) -> Families {

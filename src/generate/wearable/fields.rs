@@ -2,60 +2,60 @@
 
 use crate::generate::layout::Field;
 
-const fn field(section: &'static str, name: &'static str) -> Field {
-    Field { name, section }
+const fn field(name: &'static str) -> Field {
+    Field { name }
 }
 
 /// Who wears the device.
-pub const USER_ID: Field = field("user", "user_id");
+pub const USER_ID: Field = field("user_id");
 /// Electronic mail address.
-pub const EMAIL: Field = field("user", "email");
+pub const EMAIL: Field = field("email");
 /// Years.
-pub const AGE: Field = field("profile", "age");
+pub const AGE: Field = field("age");
 /// Sex.
-pub const SEX: Field = field("profile", "sex");
+pub const SEX: Field = field("sex");
 /// Postal code.
-pub const ZIP: Field = field("profile", "zip");
+pub const ZIP: Field = field("zip");
 /// Blood group.
-pub const BLOOD_GROUP: Field = field("profile", "blood_group");
+pub const BLOOD_GROUP: Field = field("blood_group");
 /// Height in cm.
-pub const HEIGHT_CM: Field = field("profile", "height_cm");
+pub const HEIGHT_CM: Field = field("height_cm");
 /// Weight in kg.
-pub const WEIGHT_KG: Field = field("profile", "weight_kg");
+pub const WEIGHT_KG: Field = field("weight_kg");
 /// Serial number of the device.
-pub const DEVICE_SERIAL: Field = field("device", "device_serial");
+pub const DEVICE_SERIAL: Field = field("device_serial");
 /// Model of the device.
-pub const DEVICE_MODEL: Field = field("device", "device_model");
+pub const DEVICE_MODEL: Field = field("device_model");
 /// Version of its firmware.
-pub const FIRMWARE: Field = field("device", "firmware");
+pub const FIRMWARE: Field = field("firmware");
 /// When it was measured.
-pub const TIMESTAMP: Field = field("", "timestamp");
+pub const TIMESTAMP: Field = field("timestamp");
 /// What the person does.
-pub const ACTIVITY: Field = field("signals", "activity");
+pub const ACTIVITY: Field = field("activity");
 /// Beats a minute.
-pub const HEART_RATE: Field = field("signals", "heart_rate");
+pub const HEART_RATE: Field = field("heart_rate");
 /// Beats a minute at rest.
-pub const RESTING_HR: Field = field("signals", "resting_hr");
+pub const RESTING_HR: Field = field("resting_hr");
 /// Heart rate variability in ms.
-pub const HRV_MS: Field = field("signals", "hrv_ms");
+pub const HRV_MS: Field = field("hrv_ms");
 /// Oxygen saturation in %.
-pub const SPO2: Field = field("signals", "spo2");
+pub const SPO2: Field = field("spo2");
 /// Temperature of the skin in °C.
-pub const SKIN_TEMP: Field = field("signals", "skin_temp");
+pub const SKIN_TEMP: Field = field("skin_temp");
 /// Steps of the minute.
-pub const STEPS: Field = field("signals", "steps");
+pub const STEPS: Field = field("steps");
 /// Energy in kcal.
-pub const CALORIES: Field = field("signals", "calories");
+pub const CALORIES: Field = field("calories");
 /// Distance in m.
-pub const DISTANCE_M: Field = field("signals", "distance_m");
+pub const DISTANCE_M: Field = field("distance_m");
 /// Stress score.
-pub const STRESS: Field = field("signals", "stress");
+pub const STRESS: Field = field("stress");
 /// Charge in %.
-pub const BATTERY: Field = field("signals", "battery");
+pub const BATTERY: Field = field("battery");
 /// Stage of sleep.
-pub const SLEEP_STAGE: Field = field("signals", "sleep_stage");
+pub const SLEEP_STAGE: Field = field("sleep_stage");
 /// Where it was measured.
-pub const POSITION: Field = field("signals", "position");
+pub const POSITION: Field = field("position");
 
 /// All of them.
 pub const FIELDS: [Field; 25] = [

@@ -7,7 +7,7 @@ use super::fields;
 use super::places::{Homes, centre};
 use super::settings::WearableSettings;
 use crate::generate::dice::{Dice, mix};
-use crate::generate::layout::{Cell, Layout, Line, Mark};
+use crate::generate::layout::{Cell, Layout, Line};
 use crate::generate::weighted::Weighted;
 
 /// Who sends: the first cohort, or the one that takes over when the population shifts.
@@ -45,7 +45,7 @@ pub struct Subjects {
     profiles: Vec<Profile>,
     /// The constant beginnings of the records one after the other; person i has `heads[ends[i-1]..ends[i]]`.
     heads: Vec<u8>,
-    ends: Vec<(u64, Mark)>,
+    ends: Vec<u64>,
 }
 
 impl Subjects {
@@ -72,8 +72,7 @@ impl Subjects {
             let person = Person::draw(&market, &mut dice);
             let mut head = Line::open(settings.layout, &mut subjects.heads);
             person.write(first_number + i as u64, settings, &mut dice, &mut head);
-            let mark = head.mark();
-            subjects.ends.push((subjects.heads.len() as u64, mark));
+            subjects.ends.push(subjects.heads.len() as u64);
             subjects.profiles.push(person.profile);
         }
         subjects
@@ -94,10 +93,9 @@ impl Subjects {
     /// Copies the constant beginning of the subject's records and lets the line go on from there.
     #[inline]
     pub fn begin<'o>(&self, subject: usize, layout: Layout, out: &'o mut Vec<u8>) -> Line<'o> {
-        let start = if subject == 0 { 0 } else { self.ends[subject - 1].0 as usize };
-        let (end, mark) = self.ends[subject];
-        out.extend_from_slice(&self.heads[start..end as usize]);
-        Line::resume(layout, out, mark)
+        let start = if subject == 0 { 0 } else { self.ends[subject - 1] as usize };
+        out.extend_from_slice(&self.heads[start..self.ends[subject] as usize]);
+        Line::resume(layout, out)
     }
 
     pub fn append_id(&self, subject: usize, out: &mut Vec<u8>) {

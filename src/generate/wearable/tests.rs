@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 use super::*;
 
 const FLAT_SCHEMA: &str = include_str!("../../../schemas/wearable.toml");
-const NESTED_SCHEMA: &str = include_str!("../../../schemas/wearable-nested.toml");
 
 fn lines(settings: WearableSettings, records: usize) -> Vec<String> {
     let mut stream = Wearable::new(settings).expect("settings in range");
@@ -87,32 +86,20 @@ proptest! {
                 prop_assert!(record.get(name).is_some_and(Value::is_string), "{} in {}", name, line);
             }
         }
-        // The three layouts tell the same.
-        let nested = lines(WearableSettings { layout: Layout::Nested, ..settings.clone() }, 80);
+        // Both layouts have the same values.
         let csv = lines(WearableSettings { layout: Layout::Csv, ..settings }, 80).join("\n");
         let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(csv.as_bytes());
-        for ((flat, nested), row) in longer.iter().zip(&nested).zip(reader.records()) {
+        for (flat, row) in longer.iter().zip(reader.records()) {
             let flat: Map<String, Value> = serde_json::from_str(flat).expect("JSON");
-            let nested: Value = serde_json::from_str(nested).expect("JSON");
             let row = row.expect("25 fields");
             prop_assert_eq!(row.len(), FIELDS.len());
             for (field, cell) in FIELDS.iter().zip(row.iter()) {
-                let inner = if field.section.is_empty() { Some(&nested) } else { nested.get(field.section) };
-                let there = inner.and_then(|o| o.get(field.name));
                 let text = match flat.get(field.name) {
                     None | Some(Value::Null) => String::new(),
                     Some(Value::String(text)) => text.clone(),
                     Some(other) => other.to_string(),
                 };
                 prop_assert_eq!(cell, text.as_str());
-                match (there, flat.get(field.name)) {
-                    (Some(Value::Object(place)), Some(Value::String(text))) => {
-                        let (lat, lon) = text.split_once(',').expect("lat,lon");
-                        prop_assert_eq!(place["lat"].as_f64(), lat.parse().ok());
-                        prop_assert_eq!(place["lon"].as_f64(), lon.parse().ok());
-                    }
-                    (nested, flat) => prop_assert_eq!(nested, flat),
-                }
             }
         }
     }
@@ -125,19 +112,10 @@ fn attributes(schema: &str) -> Vec<toml::Table> {
 }
 
 #[test]
-fn the_schemas_name_the_generated_attributes() {
+fn the_schema_names_the_generated_attributes() {
     let names: Vec<&str> = FIELDS.iter().map(|f| f.name).collect();
     let flat = attributes(FLAT_SCHEMA);
     assert_eq!(flat.iter().map(|a| a["name"].as_str().expect("text")).collect::<Vec<_>>(), names);
-    let mut nested = attributes(NESTED_SCHEMA);
-    for (attribute, field) in nested.iter_mut().zip(&FIELDS) {
-        let expected = match field.section {
-            "" => format!("/{}", field.name),
-            section => format!("/{section}/{}", field.name),
-        };
-        assert_eq!(attribute.remove("pointer").and_then(|p| p.as_str().map(str::to_owned)), Some(expected));
-    }
-    assert_eq!(nested, flat, "the two schemas differ in the pointers alone");
 }
 
 /// Every generated value is one that the hierarchy of its attribute covers; types are those of the schema.
