@@ -168,6 +168,10 @@ impl<'de> Visitor<'de> for Value<'_> {
         Ok(Tree::Double(value))
     }
 
+    fn visit_str<E: Error>(self, value: &str) -> Result<Tree<'static>, E> {
+        self.visit_string(value.to_owned())
+    }
+
     fn visit_string<E: Error>(self, value: String) -> Result<Tree<'static>, E> {
         Ok(if self.is_wanted() { Tree::Text(value.into()) } else { Tree::Skipped })
     }
