@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use throng::config::Diversity;
-use throng::ledger::tally::Tally;
 use wearable::Stand;
 
 const WARM_RECORDS: usize = 200_000;
@@ -49,8 +48,7 @@ fn models(criterion: &mut Criterion) {
         let mut stand = Stand::warm_and_diverse(diversity, rows, WARM_RECORDS / rows);
         let batch = stand.batch(rows);
         let proposal = stand.treat(&batch);
-        let entries = stand.ledger.tally().map_or(0, Tally::entries);
-        eprintln!("{name}: {entries} entries, {} of {rows} cells withheld", proposal.withheld_cells);
+        eprintln!("{name}: {} of {rows} cells withheld", proposal.withheld_cells);
         let mut group = criterion.benchmark_group(format!("wearable/{rows}/{name} diversity"));
         group.throughput(Throughput::Elements(rows as u64)).sample_size(20).measurement_time(Duration::from_secs(8));
         group.bench_function("treat", |bencher| bencher.iter(|| black_box(stand.treat(&batch))));

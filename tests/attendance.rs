@@ -14,7 +14,7 @@ const SCHEMA: &str = schema!("attendance"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis");
 
 /// The defaults, which a stand does not have by itself.
-const DEFAULTS: &str = "[privacy]\nk = 5\nbatch_crowd = 5\nrecoding = \"strict\"\nmax_delay = \"1h\"\n\
+const DEFAULTS: &str = "[privacy]\nk = 5\nmax_delay = \"1h\"\n\
                         max_lines_per_subject = 1\n[batch]\nmax_records = 100\n";
 /// What does not change by itself.
 const APART: &str = "[[group]]\nname = \"where\"\nattributes = [\"zip\", \"activity\"]\n\

@@ -30,7 +30,7 @@ fn schema() -> String {
 fn settings() -> String {
     let names = |group: &str| (0..COLUMNS).map(|c| format!("{group}{c:?}")).collect::<Vec<_>>();
     format!(
-        "[privacy]\nk = 5\nbatch_crowd = 5\nrecoding = \"strict\"\n[batch]\nmax_records = 960\n[[group]]\nname = \"ga\"\nattributes = {:?}\n[[group]]\nname = \"gb\"\nattributes = {:?}\n",
+        "[privacy]\nk = 5\n[batch]\nmax_records = 960\n[[group]]\nname = \"ga\"\nattributes = {:?}\n[[group]]\nname = \"gb\"\nattributes = {:?}\n",
         names("a"),
         names("b")
     )

@@ -115,7 +115,7 @@ impl Stream {
             quasi: names(attributes),
             sensitive: Vec::new(),
         });
-        let promise = Promise { k: K, window_ms: 86_400_000, groups: groups.collect() };
+        let promise = Promise { k: K, groups: groups.collect() };
         promise.check_all(&lines).expect("the invariant");
         check_once(&lines).expect("once");
         assert_eq!(records_released(&lines), released);

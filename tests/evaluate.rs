@@ -242,12 +242,7 @@ fn where_nothing_protects_every_line_is_found() {
 fn what_the_daemon_releases_keeps_its_promises_and_its_own_account() {
     let place = Place::new(SCHEMA, TWO_GROUPS);
     place.write("in.ndjson", records(120, 5));
-    let defaults = [
-        ("PRIVACY__BATCH_CROWD", "3"),
-        ("PRIVACY__RECODING", "strict"),
-        ("BATCH__MAX_RECORDS", "150"),
-        ("PRIVACY__MAX_HOLD_BATCHES", "0"),
-    ];
+    let defaults = [("BATCH__MAX_RECORDS", "150"), ("PRIVACY__MAX_HOLD_BATCHES", "0")];
     let outcome = Process::spawn(place.command(&defaults, &["--lineage", "lineage.ndjson"]), place.port).wait();
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     // «mean loss 0.1501 over the present quasi cells of this run»
@@ -295,8 +290,6 @@ fn broken(report: &Value) -> Vec<String> {
 /// Six lines of six people in one batch, sorted by their bytes.
 fn released(lines: &[&str]) -> Place {
     let place = Place::new(SCHEMA, "");
-    let configuration = String::from_utf8(place.read("throng.toml")).expect("text");
-    place.write("throng.toml", configuration.replace("batch_crowd = 0", "batch_crowd = 3"));
     place.write("out.ndjson", lines.iter().map(|line| format!("{line}\n")).collect::<String>());
     let entry = |line: usize| {
         format!(
@@ -359,12 +352,7 @@ fn an_auditor_finds_what_was_doctored() {
 fn no_promise_of_the_daemon_is_broken_by_any_attack() {
     let place = Place::new(SCHEMA, TWO_GROUPS);
     place.write("in.ndjson", records(150, 8));
-    let settings = [
-        ("PRIVACY__K", "3"),
-        ("PRIVACY__BATCH_CROWD", "3"),
-        ("BATCH__MAX_RECORDS", "60"),
-        ("PRIVACY__RECODING", "strict"),
-    ];
+    let settings = [("PRIVACY__K", "3"), ("BATCH__MAX_RECORDS", "60")];
     let outcome = Process::spawn(place.command(&settings, &["--lineage", "lineage.ndjson"]), place.port).wait();
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let found = yields(&place, "--known 2 --targets 300");

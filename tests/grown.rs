@@ -31,12 +31,7 @@ fn records(people: u64, each: u64) -> String {
 
 const PRICE: &str = "[plan]\ngroups = \"price\"\nprice = 0.5\n";
 
-const MOVING: [(&str, &str); 4] = [
-    ("PRIVACY__BATCH_CROWD", "3"),
-    ("PRIVACY__RECODING", "strict"),
-    ("PRIVACY__MAX_DELAY", "1m"),
-    ("PRIVACY__MAX_LINES_PER_SUBJECT", "1"),
-];
+const MOVING: [(&str, &str); 2] = [("PRIVACY__MAX_DELAY", "1m"), ("PRIVACY__MAX_LINES_PER_SUBJECT", "1")];
 
 fn throng(place: &Place, overrides: &[(&str, &str)], arguments: &str) -> Outcome {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));

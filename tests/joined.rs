@@ -183,7 +183,7 @@ fn every_reader_reads_rows_of_groups_that_share() {
     let shared = "[plan]\nshared = [\"age\"]\n[[group]]\nname = \"place\"\nattributes = [\"city\", \"age\"]\n\
         [[group]]\nname = \"body\"\nattributes = [\"age\", \"mood\", \"illness\"]\n";
     for out in ["out.ndjson", "out.csv", "out.parquet"] {
-        let sink = [("SINK__PATH", out), JOINED, ("PRIVACY__BATCH_CROWD", "3")];
+        let sink = [("SINK__PATH", out), JOINED];
         let place = Place::new(&SCHEMA.replace("name = \"age\"\n", "name = \"age\"\nchanges = \"always\"\n"), shared);
         place.write("in.ndjson", records());
         run(&place, &sink).expect(0);

@@ -85,12 +85,7 @@ fn input(records: usize) -> String {
 
 /// Runs to the end of the source; the most memory that it was seen with, and the highest of some series.
 fn run(place: &Place, limit: &str) -> (u64, BTreeMap<String, f64>, Outcome) {
-    let settings = [
-        ("PROCESS__MEMORY_LIMIT", limit),
-        ("TELEMETRY__LOG_LEVEL", "warn"),
-        ("PRIVACY__BATCH_CROWD", "3"),
-        ("BATCH__MAX_RECORDS", "600"),
-    ];
+    let settings = [("PROCESS__MEMORY_LIMIT", limit), ("TELEMETRY__LOG_LEVEL", "warn"), ("BATCH__MAX_RECORDS", "600")];
     let mut process: Process = place.start(&settings);
     let (mut peak, mut highest, deadline) = (0, BTreeMap::new(), Instant::now() + PATIENCE);
     while !process.ends_within(Duration::from_millis(50)) {

@@ -116,12 +116,8 @@ fn an_explanation_names_every_attribute_and_what_is_not_promised() {
     ] {
         assert!(weak.contains(part), "{part:?} is not in {weak}");
     }
-    let strong = said(&[
-        ("PRIVACY__BATCH_CROWD", "3"),
-        ("PRIVACY__RECODING", "strict"),
-        ("PRIVACY__MAX_LINES_PER_SUBJECT", "1"),
-    ]);
-    assert!(strong.contains("who sees it arrive finds 3 people in every crowd"), "{strong}");
+    let strong = said(&[("PRIVACY__MAX_LINES_PER_SUBJECT", "1")]);
+    assert!(strong.contains("3 different people of its own batch"), "{strong}");
     assert!(
         strong.contains("Nobody can be struck out") && !strong.contains("Inside a batch by itself only"),
         "{strong}"

@@ -305,10 +305,10 @@ fn a_difference_says_what_needs_a_new_start() {
     desk.write("old.toml", CONFIG);
     desk.write(
         "new.toml",
-        &CONFIG.replace("[state]", "min_tenure = 0\nsupport_window = \"1h\"\n[state]").replace("canary-out", "other"),
+        &CONFIG.replace("[state]", "min_tenure = 0\nrelease_window = \"1h\"\n[state]").replace("canary-out", "other"),
     );
     let (code, out, err) = said(&desk.throng(&["diff", "old.toml", "new.toml", "--replay", "sample.ndjson"]));
     assert_eq!(code, Some(0), "{out}{err}");
-    assert!(out.contains("A running daemon needs a new start for `privacy.support_window`, `sink.path`."), "{out}");
+    assert!(out.contains("A running daemon needs a new start for `privacy.release_window`, `sink.path`."), "{out}");
     assert!(!out.contains("1h"), "no value of a key: {out}");
 }

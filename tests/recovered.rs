@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use throng::daemon::state::records::{Intent, Progress};
 use throng::daemon::state::store::Store;
-use throng::ledger::classes::Ledger;
 use throng::ledger::delta::LedgerDelta;
+use throng::ledger::per_subject::Ledger;
 use throng::ledger::said::{Said, SaidDelta};
 use throng::ledger::supporters::{SupportDelta, SupportLimits, Supporters};
-use throng::ledger::tally::{Keeps, Showing, Tally, TallyDelta};
-use throng::ledger::witnesses::WitnessDelta;
 
 const WINDOW_MS: i64 = 100_000;
 const SHARDS: usize = throng::ledger::SHARDS;
@@ -47,27 +45,16 @@ fn class(n: u8) -> u128 {
 }
 
 fn ledger() -> Ledger {
-    let mut ledger = Ledger::new(2, 100, 1000);
+    let mut ledger = Ledger::default();
     let limits = SupportLimits { window_ms: WINDOW_MS, min_tenure: 3, max_classes: 2, max_entries: 1000 };
     ledger.keep_supporters(Supporters::new(limits));
     ledger.keep_said(Said::new(WINDOW_MS, 1000));
-    ledger.keep_tally(Tally::new(WINDOW_MS, 1000, &[(0, Keeps::Few { l: 2 }), (1, Keeps::Everything)]));
     ledger
 }
 
 fn delta(batch: &Batch, sequence: u64, time: u32) -> LedgerDelta {
     let time_ms = i64::from(time) * 1000;
-    let showing = |attribute| {
-        let of = move |&(c, subject): &(u8, u64)| Showing { attribute, class: class(c), value: subject % 3, subject };
-        batch.counted.iter().map(of)
-    };
-    let mut showings: Vec<Showing> = showing(0).chain(showing(1)).collect();
-    showings.sort_unstable();
-    let tally = if showings.is_empty() { TallyDelta::default() } else { TallyDelta { time_ms, sequence, showings } };
     LedgerDelta {
-        time,
-        classes: batch.counted.iter().map(|(c, _)| (class(*c), 1)).collect(),
-        subjects: batch.counted.iter().map(|(_, subject)| *subject).collect(),
         support: SupportDelta {
             sequence,
             time_ms,
@@ -75,7 +62,6 @@ fn delta(batch: &Batch, sequence: u64, time: u32) -> LedgerDelta {
             pairs: batch.counted.iter().map(|(c, subject)| (7, *subject, class(*c))).collect(),
         },
         said: SaidDelta(batch.people.iter().map(|p| (class(*p as u8), time_ms + WINDOW_MS / 2)).collect()),
-        tally,
     }
 }
 
@@ -87,7 +73,6 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         all: false,
         after: Progress { sequence, age_ms, ..Progress::default() },
         ledger: delta.to_bytes(),
-        witnessed: WitnessDelta::default(),
         sampled: Vec::new(),
         held: Vec::new(),
         settled: Vec::new(),
@@ -110,15 +95,6 @@ fn answers(ledger: &Ledger, now_ms: i64) -> Vec<String> {
         told.push(format!("{subject} is settled: {}, {supported:?}", supporters.is_settled(subject, now_ms)));
         let said = ledger.said().expect("it is kept").is_said(class(subject as u8), now_ms);
         told.push(format!("{subject} has said it: {said}"));
-    }
-    for c in 0..5 {
-        let count = ledger.at(now_ms).fresh_subjects(class(c), &mut [0; 2]);
-        told.push(format!("{c} counts {count}"));
-        for attribute in 0..2 {
-            let mut pairs = Vec::new();
-            ledger.tally().expect("it is kept").pairs(attribute, class(c), now_ms, &mut pairs);
-            told.push(format!("{c} has shown {pairs:?} of {attribute}"));
-        }
     }
     told
 }

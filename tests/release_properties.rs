@@ -33,9 +33,7 @@ struct Scenario {
     k: usize,
     hold: u8,
     window_seconds: u32,
-    few_classes: bool,
-    strict: bool,
-    batch_crowd: usize,
+    little_room: bool,
     colluders: usize,
     /// Classes that a subject supports, and batches before it supports any.
     budget: usize,
@@ -81,11 +79,9 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         any::<bool>(),
         2usize..=5,
         0u8..=3,
-        prop_oneof![Just(0u32), Just(4), Just(86_400)],
+        prop_oneof![Just(1u32), Just(4), Just(86_400)],
         (
             prop::bool::weighted(0.15),
-            any::<bool>(),
-            0usize..=6,
             (prop::bool::weighted(0.2), prop_oneof![4 => Just(0usize), 1 => 1usize..4], prop::bool::weighted(0.1)),
             (
                 prop_oneof![Just(vec![0; ATTRIBUTES.len()]), prop::collection::vec(0u8..7, ATTRIBUTES.len())],
@@ -107,12 +103,9 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                 k,
                 hold,
                 window_seconds,
-                (few_classes, strict, crowd, (colluders, budget, tenure), (treats, shared), prime),
+                (little_room, (colluders, budget, tenure), (treats, shared), prime),
                 batches,
             )| {
-                // Of the whole k in a third of the cases.
-                let batch_crowd = if crowd > 4 { k } else { crowd.min(k) };
-                let bounded = !strict || batch_crowd == k;
                 Scenario {
                     attributes,
                     groups,
@@ -121,12 +114,10 @@ fn scenario() -> impl Strategy<Value = Scenario> {
                     k,
                     hold,
                     window_seconds,
-                    few_classes,
-                    strict,
-                    batch_crowd,
+                    little_room,
                     colluders: usize::from(colluders),
-                    budget: if bounded { budget } else { 0 },
-                    tenure: u32::from(tenure && bounded && window_seconds > 0),
+                    budget,
+                    tenure: u32::from(tenure),
                     treats,
                     shared,
                     prime,
@@ -144,7 +135,6 @@ fn sharing() -> impl Strategy<Value = Scenario> {
         attributes,
         shared: Some(shared),
         group_count: groups,
-        batch_crowd: scenario.k,
         ..scenario
     };
     (scenario(), attributes, any::<u8>(), 2u8..=3).prop_map(of).prop_filter("two groups", shares)
@@ -175,7 +165,7 @@ impl Scenario {
         let shared = *quasi.get(usize::from(self.shared?) % quasi.len().max(1))?;
         let beside = quasi.iter().filter(|a| **a != shared).map(|&a| self.groups[a] % self.group_count);
         let groups: std::collections::BTreeSet<u8> = beside.collect();
-        (groups.len() > 1 && self.batch_crowd == self.k).then_some(shared)
+        (groups.len() > 1).then_some(shared)
     }
 
     /// The records of the file of `plan.prime`: cells that its attributes can take.
@@ -197,15 +187,14 @@ impl Scenario {
     }
 
     fn settings(&self, prime: &std::path::Path) -> String {
-        let Self { k, hold, window_seconds, batch_crowd, colluders, budget, tenure, .. } = self;
-        let classes = if self.few_classes { 3 } else { 1000 };
-        let recoding = if self.strict { "strict" } else { "ladder" };
+        let Self { k, hold, window_seconds, colluders, budget, tenure, .. } = self;
+        let entries = if self.little_room { 3 } else { 1000 };
         let shared = self.shared();
         let of_several = shared.map_or(String::new(), |a| format!("shared = [\"{}\"]\n", ATTRIBUTES[a].name));
         let prime = if self.prime.is_empty() { String::new() } else { format!("prime = \"{}\"\n", prime.display()) };
         let mut text = format!(
-            "[privacy]\nk = {k}\nbatch_crowd = {batch_crowd}\ncolluders = {colluders}\nmax_classes_per_subject = {budget}\nmin_tenure = {tenure}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\nsupport_window = \"{window_seconds}s\"\n\
-             [plan]\ninterval = \"2s\"\nwindow_records = 100\n{of_several}{prime}[state]\nmax_ledger_classes = {classes}\n"
+            "[privacy]\nk = {k}\ncolluders = {colluders}\nmax_classes_per_subject = {budget}\nmin_tenure = {tenure}\nmax_hold_batches = {hold}\nrelease_window = \"{window_seconds}s\"\n\
+             [plan]\ninterval = \"2s\"\nwindow_records = 100\n{of_several}{prime}[state]\nmax_budget_entries = {entries}\n"
         );
         for &a in &self.attributes {
             let is_number = matches!(ATTRIBUTES[a].name, "age" | "steps");
@@ -306,9 +295,8 @@ fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand,
     std::fs::write(&prime, scenario.primed()).expect("a file");
     let mut stand = Stand::new(&scenario.schema(), &scenario.settings(&prime));
     stand.promise.k += scenario.colluders;
-    let in_batch = if scenario.batch_crowd > 0 { scenario.batch_crowd + scenario.colluders } else { 0 };
-    // A ledger that is full has room for other classes after a restart: R(k) holds, the bytes may differ.
-    stand.sink.another_attempt_may_differ = scenario.few_classes;
+    // A memory that is full has room for others after a restart: R(k) holds, the bytes may differ.
+    stand.sink.another_attempt_may_differ = scenario.little_room;
     let mut truth = Vec::new();
     let mut now = 1_700_000_000_000;
     let fail = |what: String| TestCaseError::fail(what);
@@ -329,7 +317,6 @@ fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand,
         stand.offer(records, Settling::No, *now, **fault);
         let lines = with_truth(&stand.sink.lines, &truth);
         stand.promise.check_batch(&lines, stand.sink.committed.0).map_err(fail)?;
-        stand.promise.check_batch_crowds(&lines, in_batch).map_err(fail)?;
         stand.check_conservation().map_err(fail)?;
     }
     stand.settle(Settling::EndOfStream, now);
@@ -359,7 +346,7 @@ proptest! {
 
     #[test]
     fn batches_encoded_ahead_leave_as_they_would_have(
-        scenario in scenario().prop_filter("a crowd", |s| s.is_possible() && !s.few_classes),
+        scenario in scenario().prop_filter("a crowd", Scenario::is_possible),
         ahead in any::<u64>(),
     ) {
         let with = run_with(&scenario, |number| ahead >> (number % 64) & 1 == 1)?;
@@ -456,7 +443,7 @@ fn a_run_over_a_file_keeps_the_invariant_by_its_lineage() {
         sensitive: owned(sensitive),
     };
     let groups = vec![group(&["age", "city"], &[]), group(&["zip"], &[]), group(&["mood"], &["illness"])];
-    let promise = Promise { k: 3, window_ms: 86_400_000, groups };
+    let promise = Promise { k: 3, groups };
     promise.check_all(&with_truth(&lines, &truth)).expect("the invariant");
     check_once(&lines).expect("once");
     let released = support::invariants::records_released(&lines);

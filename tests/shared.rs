@@ -17,14 +17,14 @@ use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
 use throng::codec::{Field, JsonCodec, Limits, LineFormat};
 use throng::io::input::InputBatch;
-use throng::ledger::classes::Ledger;
+use throng::ledger::per_subject::Ledger;
 use throng::records::codebook::Codebook;
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::subject::Subjects;
 use throng::records::table::Batch;
-use throng::release::given::{Given, GroupTerms, Needs};
+use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verify::{Violation, verify};
 use throng::start::encode::encode;
@@ -113,32 +113,18 @@ impl Bench {
                 sensitive_bases: names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
                 shown_beside: Vec::new(),
+                holders_beside: throng::records::holders::Holders::default(),
                 protected: Vec::new(),
-                listed: Vec::new(),
                 narrowing: None,
             }
         });
         let terms = terms.collect();
-        Self { books, batch, plan, names, terms, ledger: Ledger::new(k, 3600, 1000), k }
+        Self { books, batch, plan, names, terms, ledger: Ledger::default(), k }
     }
 
     fn treated(&self) -> Vec<ProposedGroup> {
-        let policy = Policy {
-            k: self.k,
-            batch_crowd: self.k,
-            strict: false,
-            min_subjects: self.k,
-            max_hold_batches: 0,
-            hold_above_loss: 0.0,
-        };
-        let rules = Rules {
-            plan: &self.plan,
-            names: &self.names,
-            books: &self.books,
-            policy: &policy,
-            protected: &[],
-            populations: &[],
-        };
+        let policy = Policy { k: self.k, min_subjects: self.k, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let rules = Rules { plan: &self.plan, names: &self.names, books: &self.books, policy: &policy, protected: &[] };
         let (waited, all) = (vec![0; self.batch.rows()], Mask::default());
         let records = Records { batch: &self.batch, mask: &all, waited: &waited, last: true };
         treat(&records, &rules, &self.ledger.at(CLOCK)).groups
@@ -147,8 +133,7 @@ impl Bench {
     fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {
         let Batch { subjects, columns, .. } = &self.batch;
         let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
-        let needs = Needs { k: self.k, batch_crowd: self.k };
-        let verified = verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), needs);
+        let verified = verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), self.k);
         verified.err().map(|refusal| refusal.violation)
     }
 
@@ -405,7 +390,7 @@ fn wearable(more: &str) -> Place {
     place
 }
 
-const KEEPING: [(&str, &str); 3] = [("PRIVACY__K", "5"), ("PRIVACY__BATCH_CROWD", "5"), ("BATCH__MAX_RECORDS", "1500")];
+const KEEPING: [(&str, &str); 2] = [("PRIVACY__K", "5"), ("BATCH__MAX_RECORDS", "1500")];
 /// As the daemon would be run: these two are off in the tests' places.
 const LIMITED: [(&str, &str); 2] = [("PRIVACY__MAX_DELAY", "1m"), ("PRIVACY__MAX_LINES_PER_SUBJECT", "1")];
 
@@ -467,7 +452,6 @@ fn what_it_does_not_go_with_is_refused_by_name() {
         }
     };
     refused("", &[("PLAN__GROUPS", "cliques")], &["plan.shared", "price"]);
-    refused("", &[("PRIVACY__BATCH_CROWD", "4")], &["plan.shared", "batch_crowd"]);
     refused("", &[("TREATMENT__PRESET", "coverage")], &["plan.shared", "preset"]);
     refused("[[keep]]\nattributes = [\"timestamp\", \"steps\"]\n", &[], &["keep[0].attributes", "wish"]);
     let schema = std::fs::read_to_string("schemas/wearable.toml").expect("a schema");

@@ -46,13 +46,12 @@ impl Stream {
     }
 }
 
-/// Configures an instance whose batches have a crowd of their own, with a window small enough to be full soon.
+/// Configures an instance with a window small enough to be full soon.
 fn configure(stage: &Stage, name: &str) {
     let file = stage.configure(name, 0, BATCH, "500ms");
     let text = fs::read_to_string(&file).expect("a configuration");
     let text = text
-        .replace("batch_crowd = 0\nrecoding = \"ladder\"\n", &format!("batch_crowd = {K}\n"))
-        .replace("\n[plan]", "\nsupport_window = \"5m\"\n[plan]")
+        .replace("\n[plan]", "\nrelease_window = \"5m\"\n[plan]")
         .replace("interval = \"1h\"", "interval = \"1m\"\nwindow_records = 20000")
         .replace("[source.librdkafka]", &format!("[source.librdkafka]\n\"group.instance.id\" = \"{name}\""));
     fs::write(file, text).expect("a configuration");

@@ -10,12 +10,12 @@ use support::stand::{Fault, Stand, record};
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::codec::{LineFormat, LineLayout};
 use throng::daemon::engine::Settling;
-use throng::ledger::classes::Ledger;
+use throng::ledger::per_subject::Ledger;
 use throng::records::codebook::Codebook;
 use throng::records::digest::DigestKey;
 use throng::records::raw::Token;
 use throng::records::schema::Schema;
-use throng::release::given::{Given, GroupTerms, Needs};
+use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verify::{Violation, verify};
 
@@ -175,16 +175,15 @@ fn threat_29_verification_refuses_what_names_somebody() {
             base: 1,
             sensitive_bases: vec![2],
             protected: Vec::new(),
-            listed: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
             shown_beside: Vec::new(),
+            holders_beside: throng::records::holders::Holders::default(),
         };
-        let ledger = Ledger::new(5, 3600, 100);
+        let ledger = Ledger::default();
         let given =
             Given { subjects: &[1, 2, 3, 4, 5, 6], columns: &[vec![3; 6]], waiting: 0, sequence: 1, age_ms: NOW };
-        let needs = Needs { k: 5, batch_crowd: 0 };
-        let verified = verify(vec![proposed], &given, &[terms], &[book], ledger.at(NOW), needs);
+        let verified = verify(vec![proposed], &given, &[terms], &[book], ledger.at(NOW), 5);
         verified.err().map(|refusal| refusal.violation)
     };
     assert_eq!(verdict("Zug", true), None);

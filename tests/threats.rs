@@ -398,7 +398,7 @@ fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
     for (settings, tuning) in [
         (K3, unlimited),
         ("[privacy]\nk = 3\nmax_hold_batches = 2\n[plan]\ninterval = \"1s\"\n", unlimited),
-        ("[privacy]\nk = 3\nsupport_window = \"0s\"\n", unlimited),
+        ("[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"3s\"\n", unlimited),
         (
             "[privacy]\nk = 3\n[batch]\nmax_records = 30\n[plan]\nwindow_records = 25\n",
             Tuning { max_dictionary_values: 110, ..unlimited },
@@ -429,15 +429,14 @@ fn threat_15_a_second_attempt_is_the_first_ones_bytes() {
     }
 }
 
-/// A batch that could not leave is tried again long after: by then its crowd may be gone.
+/// A batch that could not leave is tried again long after: by then nobody may be settled any more.
 #[test]
 fn threat_15_a_late_attempt_needs_its_crowd_as_any_batch_does() {
-    let settings = "[privacy]\nk = 3\nsupport_window = \"10s\"\n";
+    let settings = "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"10s\"\n";
     let late = |wait_ms: i64| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);
         stand.offer(&people(0, 5, r#""age":41,"city":"Zug""#), Settling::No, NOW, Fault::Nothing);
-        let mut records = vec![record(r#"{"person":"p0","age":41,"city":"Zug"}"#); 30];
-        records.extend(people(10, 5, r#""age":90,"city":"Bern""#));
+        let records = people(0, 5, r#""age":41,"city":"Zug""#);
         stand.sink.abort_next = true;
         let aborted = stand.process(&records, 5, Settling::No, None, NOW + 1000).expect_err("the sink aborts");
         let BatchError::Aborted { intent, .. } = aborted else { panic!("{aborted}") };
@@ -448,8 +447,8 @@ fn threat_15_a_late_attempt_needs_its_crowd_as_any_batch_does() {
         stand.promise.check_all(&lines).expect("crowds at the commit");
         lines.iter().filter(|line| line.batch == 2 && line.text.contains("Zug")).count()
     };
-    assert_eq!(late(500), 30, "an early attempt is the first one's bytes");
-    assert_eq!(late(20_000), 0, "nobody else has been seen there for a window");
+    assert_eq!(late(500), 5, "an early attempt is the first one's bytes");
+    assert_eq!(late(20_000), 0, "nobody has been seen for a window");
 }
 
 #[test]
@@ -464,8 +463,8 @@ fn threat_16_a_tombstone_is_dropped_and_counted() {
 
 #[test]
 fn threat_17_the_union_of_two_instances_keeps_the_promise() {
-    // Two instances with states of their own share the people: each relies on what it knows, a lower bound.
-    let settings = "[privacy]\nk = 3\nmax_hold_batches = 1\nsupport_window = \"20s\"\n\
+    // Two instances with states of their own share the people: each batch has its own crowds.
+    let settings = "[privacy]\nk = 3\nmax_hold_batches = 1\n\
                     [[group]]\nname = \"a\"\nattributes = [\"age\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let mut instances = [0, 1].map(|partition| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), settings);

@@ -55,11 +55,9 @@ fn ages(place: &Place) -> BTreeMap<String, usize> {
     ages
 }
 
-const WINDOWLESS: (&str, &str) = ("PRIVACY__SUPPORT_WINDOW", "0s");
-
 fn released(treat: &str) -> (Place, BTreeMap<String, usize>) {
     let place = treated(treat);
-    place.run(&[WINDOWLESS]).expect(0);
+    place.run(&[]).expect(0);
     let ages = ages(&place);
     (place, ages)
 }
@@ -98,7 +96,7 @@ fn a_suppressed_record_is_exact_or_is_not_there() {
         let text = format!("[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"{treat}\"\n");
         let place = Place::new(SCHEMA, &text);
         place.write("in.ndjson", records());
-        place.run(&[WINDOWLESS]).expect(0);
+        place.run(&[]).expect(0);
         place.lines("out.ndjson")
     };
     let (cells, lines) = (both("suppress_cell"), both("suppress_record"));
@@ -138,7 +136,7 @@ fn an_aggregate_is_no_persons_own_number() {
         writeln!(text, r#"{{"person":"p{n}","salary":{},"city":"Bern"}}"#, salary(n)).expect("a string");
     }
     place.write("in.ndjson", text);
-    place.run(&[WINDOWLESS]).expect(0);
+    place.run(&[]).expect(0);
     let own: BTreeSet<u64> = (0..400_u64).filter(|n| !n.is_multiple_of(4)).map(salary).collect();
     let shown: Vec<Value> =
         place.lines("out.ndjson").iter().map(|line| serde_json::from_str(line).expect("a line")).collect();

@@ -15,19 +15,18 @@ use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
 use throng::daemon::engine::terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
 use throng::io::input::InputBatch;
-use throng::ledger::classes::Ledger;
-use throng::ledger::tally::Tally;
+use throng::ledger::per_subject::Ledger;
 use throng::records::codebook::Codebook;
 use throng::records::digest::{DigestKey, NameDigest};
 use throng::records::raw::Coordinate;
 use throng::records::schema::{Role, Schema};
 use throng::records::subject::Subjects;
 use throng::records::table::Batch;
-use throng::release::given::{Given, GroupTerms, Needs};
+use throng::release::given::{Given, GroupTerms};
 use throng::release::verified::Verified;
 use throng::release::verify::verify;
 use throng::start::encode::encode;
-use throng::start::protections::{kept, protections};
+use throng::start::protections::protections;
 use throng::start::reading::{codec_limits, fields};
 use throng::start::schema::load_schema;
 use throng::start::shapes::group_shapes;
@@ -87,17 +86,6 @@ impl Stand {
         Self::warm_as(config, Arc::new(schema), rows, warm)
     }
 
-    /// One of several that count on what the others have released: with these records, and no crowd of its own in each batch.
-    pub fn sharing(settings: WearableSettings, rows: usize, warm: usize) -> Self {
-        let mut config = throng::config::load(FILE.as_ref(), std::iter::empty()).expect("a sound configuration");
-        config.privacy.batch_crowd = Some(0);
-        let schema = load_schema(&config).expect("a sound schema");
-        let mut stand = Self::warm_as(config, schema, rows, 0);
-        stand.stream = Wearable::new(settings).expect("settings in range");
-        stand.learn(rows, warm);
-        stand
-    }
-
     fn warm_as(config: Config, schema: Arc<Schema>, rows: usize, warm: usize) -> Self {
         let file = FILE;
         let protections = protections(&config, &schema, file).expect("sound models");
@@ -114,10 +102,6 @@ impl Stand {
         let (limits, unknown) = codec_limits(&config);
         let k = config.privacy.k;
         let width = schema.attributes.len();
-        let mut ledger = Ledger::new(k, 24 * 3600, config.state.max_ledger_classes);
-        if !protections.is_empty() {
-            ledger.keep_tally(Tally::new(86_400_000, config.state.max_shown_values, &kept(&protections)));
-        }
         let protected = |protection: &Protection| Protected {
             attribute: protection.attribute,
             judge: ClassJudge::new(protection, None).expect("in range"),
@@ -126,22 +110,15 @@ impl Stand {
             codec: JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown),
             stream: Wearable::new(WearableSettings::default()).expect("the default settings"),
             sample: Sample::new(width, config.plan.sample_records(), config.plan.window_records),
-            planner: PlannerSettings { k, batch: None, ..PlannerSettings::of(&config) },
+            planner: PlannerSettings { k, batch_records: rows, ..PlannerSettings::of(&config) },
             plan: Plan::blank(Vec::new()),
             names: GroupNames::default(),
             terms: Vec::new(),
-            policy: Policy {
-                k,
-                batch_crowd: config.privacy.crowd_in_batch(),
-                strict: false,
-                min_subjects: k,
-                max_hold_batches: 0,
-                hold_above_loss: 1.0,
-            },
+            policy: Policy { k, min_subjects: k, max_hold_batches: 0, hold_above_loss: 1.0 },
             protected: protections.iter().map(protected).collect(),
             protections,
             digests: NameDigest::new(&key),
-            ledger,
+            ledger: Ledger::default(),
             rows: 0,
             clock_ms: START_MS,
             config,
@@ -196,7 +173,6 @@ impl Stand {
             books: &self.books,
             policy: &self.policy,
             protected: &self.protected,
-            populations: &[],
         };
         treat(&Records { batch, mask: &everybody, waited: &waited, last: false }, &rules, &at)
     }
@@ -210,22 +186,15 @@ impl Stand {
             sequence: 1,
             age_ms: self.clock_ms,
         };
-        verify(
-            proposed,
-            &given,
-            &self.terms,
-            &self.books,
-            at,
-            Needs { k: self.policy.k, batch_crowd: self.policy.batch_crowd },
-        )
-        .expect("the treatment proposes what may leave")
+        verify(proposed, &given, &self.terms, &self.books, at, self.policy.k)
+            .expect("the treatment proposes what may leave")
     }
 
     /// Treats, verifies and remembers a batch.
     pub fn release(&mut self, rows: usize) -> Verified {
         let batch = self.batch(rows);
         let verified = self.verify(self.treat(&batch).groups, &batch);
-        assert!(self.ledger.apply(verified.delta()), "the ledger has room");
+        self.ledger.apply(verified.delta());
         self.clock_ms += 1000;
         verified
     }
@@ -236,6 +205,6 @@ impl Stand {
         self.names = group_names(&self.plan, &names, &LineFormat::Json, |name| self.digests.digest(name));
         let with_reference = |protection: &Protection| (protection.clone(), Reference::default());
         let protections: Vec<(Protection, Reference)> = self.protections.iter().map(with_reference).collect();
-        self.terms = group_terms(&self.plan, &self.names, &protections, &[], false);
+        self.terms = group_terms(&self.plan, &self.names, &protections);
     }
 }

@@ -19,7 +19,6 @@ use crate::start::clusters;
 use crate::start::doubts;
 use crate::start::output_names::written_under;
 use crate::start::output_schema::output_schemas;
-use crate::start::population::{People, read_populations};
 use crate::start::registered::plain_schemas;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
@@ -94,7 +93,6 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     if let Some(grown) = &checked.grown {
         print!("{}", groups::described(grown, schema, &file));
     }
-    let people = read_populations(config, schema, &file)?;
     Site::new(checked.telemetry(), &config.telemetry).map_err(|error| Failure::Usage(error.into()))?;
     let refused = clusters::problems(config, &file);
     if !refused.is_empty() {
@@ -121,12 +119,6 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
             );
         }
     }
-    let (k, crowd) = (config.privacy.crowd(), config.privacy.crowd_in_batch());
-    if crowd < k {
-        println!(
-            "{file}: a class needs {k} subjects inside the support window and {crowd} in its own batch (privacy.batch_crowd): who sees when a batch arrives may see classes of fewer than k people in it"
-        );
-    }
     print!("{}", memory::described(&checked));
     for line in repetition(config, schema) {
         println!("{file}: {line}");
@@ -137,9 +129,6 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let told = doubts::of_configuration(config, schema).into_iter().chain(doubts::of_first_records(config, schema));
     for doubt in told {
         eprintln!("warning: {}: {doubt}", config.schema.file.display());
-    }
-    for people in &people {
-        println!("{}", described(people, schema));
     }
     if args.explain {
         print!("{}", explain::explained(&checked));
@@ -195,26 +184,9 @@ fn repetition(config: &Config, schema: &Schema) -> Vec<String> {
     } else {
         format!(
             "a group that does not change within a person leaves once a person and {}, up to {} late (privacy.max_delay)",
-            format_duration(config.privacy.repetition_window()),
+            format_duration(config.privacy.release_window),
             format_duration(delay)
         )
     };
     vec![lines, still]
-}
-
-/// What a population is, in a line.
-fn described(people: &People, schema: &Schema) -> String {
-    let names: Vec<&str> = people.attributes().map(|a| schema.attributes[a].name.as_str()).collect();
-    let uncovered = match people.uncovered {
-        0 => String::new(),
-        n => format!("; {n} cell(s) that no hierarchy covers count for `*` alone"),
-    };
-    format!(
-        "{}: {} people in {} record(s), known by {}; every class needs {} of them{uncovered}",
-        people.path.display(),
-        people.count,
-        people.records,
-        names.join(", "),
-        people.k
-    )
 }

@@ -68,9 +68,8 @@ struct Measures {
     exact: f64,
     /// Mean loss by attribute, over all records.
     loss_by_attribute: BTreeMap<String, f64>,
-    /// Subjects, or lines where nobody names subjects, of the smallest class; none where nothing left.
+    /// Subjects, or lines where nobody names subjects, of the smallest class in its batch; none where nothing left.
     smallest_crowd: Option<u64>,
-    smallest_crowd_in_batch: Option<u64>,
     /// Highest and mean risk of a line.
     risk_highest: f64,
     risk_mean: f64,
@@ -170,8 +169,7 @@ fn measured(
         loss: quality.loss_of_all,
         exact: quality.exact,
         loss_by_attribute: quality.attributes.iter().map(|a| (a.attribute.clone(), a.loss_of_all)).collect(),
-        smallest_crowd: told.iter().map(|group| group.smallest_class).min(),
-        smallest_crowd_in_batch: told.iter().filter_map(|group| group.smallest_class_in_batch).min(),
+        smallest_crowd: told.iter().filter_map(|group| group.smallest_class_in_batch).min(),
         risk_highest: lines(&|group| group.prosecutor_highest),
         risk_mean: lines(&|group| group.prosecutor_average),
         below_k: lines(&|group| group.below_k),
@@ -196,7 +194,6 @@ fn riskier(old: &Measures, new: &Measures) -> Vec<&'static str> {
     let searched = old.singled_out_complete && new.singled_out_complete;
     let found = [
         (smaller(old.smallest_crowd, new.smallest_crowd), "smallest crowd"),
-        (smaller(old.smallest_crowd_in_batch, new.smallest_crowd_in_batch), "smallest crowd in a batch"),
         (higher(old.risk_highest, new.risk_highest), "highest risk of a line"),
         (higher(old.risk_mean, new.risk_mean), "mean risk of a line"),
         (higher(old.below_k, new.below_k), "lines below k"),
@@ -231,7 +228,6 @@ fn weaker(old: &Checked, new: &Checked) -> Vec<&'static str> {
         (new.config.privacy.k < old.config.privacy.k, "a smaller k"),
         (models(old).iter().any(|model| !models(new).contains(model)), "a privacy model that is gone or another"),
         (opened, "an attribute whose role guards it less"),
-        (new.config.privacy.batch_crowd < old.config.privacy.batch_crowd, "a smaller crowd in a batch"),
     ];
     found.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect()
 }
@@ -283,7 +279,6 @@ fn markdown(difference: &Difference) -> String {
     out += &counts("dead letters", old.dead_lettered, new.dead_lettered);
     out += &counts("lines", old.lines, new.lines);
     out += &crowds("smallest crowd", old.smallest_crowd, new.smallest_crowd);
-    out += &crowds("smallest crowd in a batch", old.smallest_crowd_in_batch, new.smallest_crowd_in_batch);
     out += &shares("highest risk of a line", old.risk_highest, new.risk_highest);
     out += &shares("mean risk of a line", old.risk_mean, new.risk_mean);
     out += &shares("lines below k", old.below_k, new.below_k);

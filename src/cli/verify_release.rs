@@ -80,8 +80,7 @@ fn words(found: &Recount) -> String {
             ]
         })
         .collect();
-    let in_batch = if found.crowd_in_batch > 0 { number(found.crowd_in_batch as u64) } else { "none".to_owned() };
-    let asked = format!("{} asked for, in a batch {in_batch}", number(found.crowd as u64));
+    let asked = format!("{} asked for in every batch", number(found.crowd as u64));
     let mut text = format!("crowds in {}: {asked}\n\n{}", found.counted, table(&heads, &rows));
     if found.kept {
         text += "\nnothing of what was checked is broken\n";

@@ -52,7 +52,7 @@ pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
 pub use output::{Output, OutputShape};
 pub use paths::{Used, is_same_file, overwritten, place};
 pub use plan::{Group, Grouping, Keep, Plan};
-pub use privacy::{Privacy, Recoding};
+pub use privacy::Privacy;
 pub use problem::Problem;
 pub use process::Process;
 pub use properties::Properties;

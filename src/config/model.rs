@@ -1,7 +1,5 @@
 //! `[[privacy.model]]`: what classes must satisfy beside k.
 
-use std::path::PathBuf;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -71,11 +69,7 @@ fn needed_keys() -> serde_json::Value {
         },
         "then": {"required": ["c"]},
     });
-    let only_of_k_map = json!({
-        "if": {"required": ["population"]},
-        "then": {"required": ["kind"], "properties": {"kind": {"const": ModelKind::KMap}}},
-    });
-    kinds.into_iter().map(rule).chain([recursive, only_of_k_map]).collect()
+    kinds.into_iter().map(rule).chain([recursive]).collect()
 }
 
 /// A model that every class of a release must satisfy beside k.
@@ -92,12 +86,6 @@ pub struct PrivacyModel {
     /// Of `k_anonymity` and `k_map`; at least 1.
     #[schemars(example = 5, extend("minimum" = 1))]
     pub k: Option<u64>,
-    /// Of `k_map` in a stream: a file of the people whom an observer could look up, a record a person (one a subject,
-    /// where it has the schema's subject attribute). It has quasi attributes of the schema, at least one; others are
-    /// not read. CSV (separated by `source.separator`) and Parquet by their extension, NDJSON as `.json`, `.jsonl` or
-    /// `.ndjson`, else in the source's format. Read once, at the start.
-    #[schemars(example = &"people.csv")]
-    pub population: Option<PathBuf>,
     /// Of `l_diversity`; at least 1, whole but for entropy.
     #[schemars(example = 3.0, extend("minimum" = 1))]
     pub l: Option<f64>,

@@ -191,10 +191,8 @@ impl Config {
             ("telemetry.tls.cert_file", pages.cert_file.as_ref()),
             ("telemetry.tls.key_file", pages.key_file.as_ref()),
         ];
-        let populations = self.privacy.model.iter().filter_map(|model| model.population.as_ref());
         let named = named.into_iter().filter_map(|(key, path)| Some((key, path?)));
-        let files = named.chain(populations.map(|path| ("the population of a model", path)));
-        let files = files.map(|(key, path)| Used::file(key, path));
+        let files = named.map(|(key, path)| Used::file(key, path));
         let security = self.source.security.files();
         let files = files.chain(security.map(|(key, path)| Used::file(format!("source.security.{key}"), path)));
         let profiles = profiles(self).map(|(key, path)| Used::file(key, path));

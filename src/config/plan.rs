@@ -54,8 +54,8 @@ pub struct Plan {
     /// Attributes that stand in every group of changing attributes, each at one level of its hierarchy that the planner chooses: a
     /// generalized hour beside each signal. At most 2, each of the role `time` or `quasi` with `changes = "always"` in the record schema;
     /// with `plan.groups` of `given` or `price`. Where groups are given, name them in each `[[group]]` in which they shall stand. Within
-    /// each value that is shown the guarantees of a batch hold: k people, and no fragments that counting joins. Needs
-    /// `privacy.batch_crowd` of k; not with treatments that alter numbers or make compartments.
+    /// each value that is shown the guarantees of a batch hold: k people, and no fragments that counting joins. Not
+    /// with treatments that alter numbers or make compartments.
     #[schemars(example = ["timestamp"])]
     pub shared: Vec<String>,
     /// Recent records that the planner learns from. Candidates are measured on 20,000 of them.

@@ -18,24 +18,15 @@ pub struct State {
     /// either, the daemon draws a secret and keeps it in the state directory.
     #[schemars(example = &"secret/throng.key")]
     pub secret_file: Option<PathBuf>,
-    /// Released classes remembered at most; at the limit new ones get no support and their records are suppressed.
+    /// People remembered at most for `privacy.min_tenure`, and classes that they support for `privacy.max_classes_per_subject`;
+    /// at the limit nobody new is seen, and nobody supports a class that he does not support already.
     #[schemars(example = 2_000_000, extend("minimum" = 1))]
-    pub max_ledger_classes: usize,
-    /// Sensitive values remembered at most of those that were shown beside a class inside `privacy.support_window`, for
-    /// attributes that a `[[privacy.model]]` protects: one for each class, value and subject. At the limit such values
-    /// are suppressed, but for those under distinct diversity alone, of which a few a class are enough.
-    #[schemars(example = 2_000_000)]
-    pub max_shown_values: usize,
+    pub max_budget_entries: usize,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self {
-            path: PathBuf::from("state"),
-            secret_file: None,
-            max_ledger_classes: 2_000_000,
-            max_shown_values: 2_000_000,
-        }
+        Self { path: PathBuf::from("state"), secret_file: None, max_budget_entries: 2_000_000 }
     }
 }
 

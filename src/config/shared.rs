@@ -20,9 +20,6 @@ pub(super) fn shared(config: &Config, found: &mut Complaints) {
     let chosen = matches!(config.plan.groups, Grouping::Given | Grouping::Price);
     let remedy = "set plan.groups = \"price\", or \"given\" with [[group]]s";
     found.unless(chosen, KEY, "groups by quasi-identifiers keep apart what this would join", remedy);
-    let crowd = config.privacy.crowd_in_batch() >= config.privacy.crowd();
-    let message = "every shared value needs its crowd in the batch, and fewer people are asked for there";
-    found.unless(crowd, KEY, message, "set privacy.batch_crowd to privacy.k, or remove the key");
     let untold = |treat: Treat| treat.is_untruthful() || treat == Treat::Compartment;
     let alters = config.treatment.rules().iter().any(|rule| untold(rule.treat));
     let message = "treatments that alter numbers, or that make compartments, do not know of shared attributes";

@@ -5,7 +5,7 @@ use std::{iter, path::Path, time::Duration};
 use proptest::prelude::*;
 
 use super::{
-    Config, Format, Problem, Recoding,
+    Config, Format, Problem,
     environment::leaves,
     json_schema, parse,
     reference::{inlined, reference_markdown},
@@ -41,12 +41,11 @@ fn the_least_configuration_has_the_documented_defaults() {
     let config = read(LEAST).expect("nothing is missing");
     assert_eq!((config.privacy.k, config.batch.max_bytes), (5, 64 << 20));
     assert_eq!(
-        (config.batch.max_wait, config.privacy.support_window),
+        (config.batch.max_wait, config.privacy.release_window),
         (Duration::from_secs(1), Duration::from_hours(24))
     );
     assert_eq!(config.source.format(), Format::Json);
     assert_eq!(config.sink.commits_topic, "throng.commits");
-    assert_eq!((config.privacy.crowd_in_batch(), config.privacy.recoding), (5, Recoding::Strict));
     assert_eq!((config.privacy.max_lines_per_subject, config.privacy.longest_delay()), (1, Duration::from_hours(1)));
     assert_eq!(config.max_waiting_lines(), 500_000);
 }
@@ -188,7 +187,7 @@ fn overrides_that_do_not_fit_are_refused_by_name() {
         ("THRONG__PRIVACY__K", "five"),
         ("THRONG__SOURCE__KIND", "pulsar"),
         ("THRONG__GROUP", "a"),
-        ("THRONG__PRIVACY__SUPPORT_WINDOW", "1 fortnight"),
+        ("THRONG__PRIVACY__RELEASE_WINDOW", "1 fortnight"),
         ("THRONG__SOURCE__LIBRDKAFKA__GROUP_ID", "mine"),
         ("THRONG__PLAN__PRICE", "NaN"),
         ("THRONG_SECRET", "short"),
@@ -305,7 +304,6 @@ fn shared_attributes_go_with_few_things() {
     assert!(shared("[\"a\", \"b\"]", "").is_ok());
     assert_eq!(keys(shared("[\"a\", \"b\", \"c\"]", "")), ["plan.shared"]);
     assert_eq!(keys(shared("[\"a\", \"a\"]", "")), ["plan.shared"]);
-    assert_eq!(keys(shared("[\"a\"]", "[privacy]\nbatch_crowd = 2\n")), ["plan.shared"]);
     assert_eq!(keys(shared("[\"a\"]", "[treatment]\npreset = \"coverage\"\n")), ["plan.shared"]);
     let rule = "[[treatment.rule]]\nattributes = [\"a\"]\ntreat = \"suppress_cell\"\n";
     assert_eq!(keys(shared("[\"a\"]", rule)), ["treatment.rule[0].attributes"]);

@@ -20,7 +20,7 @@ use super::shared::shared;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
 use super::test::tests;
-use super::{Config, Format, Grouping, MOST_VALUES, Recoding, Rows, SinkKind, SourceKind, Treat};
+use super::{Config, Format, Grouping, MOST_VALUES, Rows, SinkKind, SourceKind, Treat};
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -252,19 +252,11 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     // With a ceiling that promises lines and no people, k may say so.
     let least = if config.anonymize.ceiling.is_on() { 1 } else { 2 };
     found.unless(privacy.k >= least, "privacy.k", "a crowd has at least two members", "give 2 or more; 5 is usual");
-    let within = privacy.batch_crowd.is_none_or(|crowd| crowd <= privacy.k);
-    let remedy = "give at most privacy.k, or raise privacy.k: a class has its crowd in the batch then, and everywhere";
-    found.unless(within, "privacy.batch_crowd", "a crowd in the batch above k is a k above k", remedy);
-    let remembered = privacy.min_tenure == 0 || privacy.support_window > Duration::ZERO;
-    let remedy = "set privacy.support_window, or remove the key";
-    found.unless(remembered, "privacy.min_tenure", "nobody is remembered from one batch to the next", remedy);
-    let strict = privacy.recoding == Recoding::Strict && privacy.crowd_in_batch() < privacy.crowd();
-    let bounded = privacy.max_classes_per_subject > 0 || privacy.min_tenure > 0;
-    let remedy = "set privacy.batch_crowd to privacy.k, or recoding = \"ladder\"";
-    let message = "what strict recoding remembers of earlier batches does not tell who had spent a budget";
-    found.unless(!(strict && bounded), "privacy.recoding", message, remedy);
-    let delay = privacy.longest_delay() <= privacy.repetition_window();
-    let remedy = "give at most privacy.support_window (24h where that is 0s), which hides all that a delay can hide";
+    let window = privacy.release_window > Duration::ZERO;
+    let remedy = "give at least 1s; 24h is usual";
+    found.unless(window, "privacy.release_window", "nobody would be remembered from one batch to the next", remedy);
+    let delay = privacy.longest_delay() <= privacy.release_window;
+    let remedy = "give at most privacy.release_window, which hides all that a delay can hide";
     found.unless(delay, "privacy.max_delay", "a line would wait for longer than it stands for", remedy);
     let price = plan.price > 0.0 && plan.price.is_finite();
     found.unless(price, "plan.price", "the price is out of range", "give above 0, such as 0.1");
@@ -333,8 +325,8 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     let state = &config.state;
     let named = !empty(&state.path) || config.source.kind == SourceKind::File;
     found.unless(named, "state.path", "no state directory is named", "set it, for example \"state/\"");
-    let classes = state.max_ledger_classes > 0;
-    found.unless(classes, "state.max_ledger_classes", "the ledger could remember nothing", "give at least 1");
+    let entries = state.max_budget_entries > 0;
+    found.unless(entries, "state.max_budget_entries", "nobody could be remembered", "give at least 1");
     let remedy = "give IP:PORT, for example \"127.0.0.1:9464\" or \"[::]:9464\"";
     let is_silent = config.telemetry.listen.is_empty() && config.source.kind == SourceKind::File;
     found.unless(

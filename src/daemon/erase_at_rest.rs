@@ -18,14 +18,12 @@ use std::time::Instant;
 pub fn erase_at_rest(checked: &Checked, asked: &Asked) -> Result<Receipt, ErasureError> {
     let start = Instant::now();
     let Checked { config, schema, shapes, .. } = checked;
-    let AtRest { mut store, keys, ledger, recovered } = open_at_rest(checked)?;
+    let AtRest { mut store, keys, .. } = open_at_rest(checked)?;
     let attribute = schema.subject.map(|a| Arc::clone(&schema.attributes[a]));
     let subjects = attribute.map(|attribute| Subjects::new(attribute, &DigestKey(keys.subjects)));
     let names = NameDigest::new(&DigestKey(keys.classes));
     let people = digests(asked, subjects.as_ref(), schema)?;
-    let who = erased(people, shapes, schema, |name| names.digest(name))?;
-    let classes = ledger.losing(|subject| who.is(subject), recovered.progress.age_ms);
-    drop(recovered);
+    let who = erased(people, shapes, schema, |name| names.digest(name));
     let window = config.plan.window_records as u64;
     let gone = store.erase(&who, window, Pending::Refuse, asked.dry_run, None)?;
     if !asked.dry_run {
@@ -33,5 +31,5 @@ pub fn erase_at_rest(checked: &Checked, asked: &Asked) -> Result<Receipt, Erasur
         SubjectsErased { people, by: "command", dropped, seconds: start.elapsed().as_secs_f64() }
             .emit(&checked.telemetry());
     }
-    Ok(Receipt::new(who.people(), asked.dry_run, &gone, classes))
+    Ok(Receipt::new(who.people(), asked.dry_run, &gone))
 }

@@ -45,8 +45,6 @@ pub enum ErasureError {
     NotASubject { place: usize, kind: &'static str },
     #[error("this run keeps no state, or keeps it at its end: nobody can be taken out of it (ask when it has ended)")]
     NoState,
-    #[error("the system has no randomness to give: {0}")]
-    Random(std::io::Error),
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -55,7 +53,7 @@ impl ErasureError {
     /// Whether asking otherwise would help.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::State(_) | Self::Random(_))
+        !matches!(self, Self::State(_))
     }
 }
 
@@ -68,14 +66,6 @@ pub struct Removed {
     pub sample_rows: u64,
     /// Records and lines that waited.
     pub held_rows: u64,
-    /// Pairs of a released class and a person.
-    pub ledger_entries: u64,
-    /// Sensitive values shown beside a class, under models that know enough without them.
-    pub shown_values: u64,
-    /// Releases of which strict recoding knew the raw tuple.
-    pub witnesses: u64,
-    /// Raw tuples that nobody else has.
-    pub raw_tuples: u64,
     /// What tenure and budgets knew of people.
     pub supporters: u64,
     /// Lines that are said once a window.
@@ -95,14 +85,8 @@ pub struct Receipt {
     pub dry_run: bool,
     /// What was taken out.
     pub removed: Removed,
-    /// Sensitive values that stay without the name of whoever has shown them: models must know all that was shown.
-    pub unnamed_values: u64,
     /// Of what waited, records of which nothing had left: they count as dropped.
     pub dropped_records: u64,
-    /// Released classes that were supported by them inside the support window.
-    pub classes: u64,
-    /// Those of them that are known to have k people with them, and fewer without.
-    pub classes_below_k: u64,
     /// What follows for later releases.
     pub follows: Vec<String>,
     /// What stays, and why.
@@ -112,20 +96,11 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The receipt of an erasure that took out `erased`; `classes` are those of the ledger before it, and those that fall below k.
+    /// The receipt of an erasure that took out `erased`.
     #[must_use]
-    pub fn new(subjects: usize, dry_run: bool, erased: &StateErased, classes: (u64, u64)) -> Self {
+    pub fn new(subjects: usize, dry_run: bool, erased: &StateErased) -> Self {
         let StateErased { ledger, .. } = erased;
-        let below = classes.1;
-        let follows = match below {
-            0 => "no class falls below k by it: later releases go on as they were".to_owned(),
-            below => format!(
-                "{below} released class(es) fall below k by it: what has left stays, and lines of these classes leave again once k people are in them without the erased ones"
-            ),
-        };
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let mut follows = vec![follows];
-        follows.push("records of the same person that come later are new: stop them at their source".to_owned());
         Self {
             subjects: subjects as u64,
             dry_run,
@@ -133,30 +108,28 @@ impl Receipt {
                 window_rows: erased.window,
                 sample_rows: erased.sample,
                 held_rows: erased.held,
-                ledger_entries: ledger.entries,
-                shown_values: ledger.shown,
-                witnesses: erased.witnesses,
-                raw_tuples: erased.raw_tuples,
                 supporters: ledger.supporters,
                 said_lines: ledger.said,
                 profiles: erased.profiles,
                 reference_counts: erased.references,
             },
-            unnamed_values: ledger.unnamed,
             dropped_records: erased.dropped,
-            classes: classes.0,
-            classes_below_k: below,
-            follows,
+            follows: texts(&FOLLOWS),
             kept: texts(&KEPT),
             not_recalled: texts(&NOT_RECALLED),
         }
     }
 }
 
+/// What follows for later releases.
+const FOLLOWS: [&str; 2] = [
+    "every batch has its own crowds: later releases go on as they were",
+    "records of the same person that come later are new: stop them at their source",
+];
+
 /// What stays in a state after an erasure.
-const KEPT: [&str; 3] = [
+const KEPT: [&str; 2] = [
     "totals of records, and counts of how values were distributed when the plan in force was made: sums over all people, replaced with the next plan",
-    "sensitive values that models must not forget were shown, under a number that leads to nobody, until the support window is over",
     "copies in the memory of a running process that still seeks a plan, until it is found: seconds",
 ];
 
@@ -188,18 +161,11 @@ pub fn digests(asked: &Asked, subjects: Option<&Subjects>, schema: &Schema) -> R
 }
 
 /// Who is erased, from the groups in which a state releases; `digest` digests names.
-///
-/// # Errors
-/// When the system has no randomness to give.
-pub fn erased(
-    people: BTreeSet<u64>,
-    shapes: &[GroupShape],
-    schema: &Schema,
-    digest: impl Fn(&str) -> u128,
-) -> Result<Erased, ErasureError> {
+#[must_use]
+pub fn erased(people: BTreeSet<u64>, shapes: &[GroupShape], schema: &Schema, digest: impl Fn(&str) -> u128) -> Erased {
     let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
     let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
     let turns: Vec<u128> = groups.iter().map(|group| turn_name(group, &names, &digest)).collect();
     let bases: Vec<u128> = groups.iter().map(|group| class_base(group, &names, &digest)).collect();
-    Erased::new(people, &turns, &bases).map_err(ErasureError::Random)
+    Erased::new(people, &turns, &bases)
 }

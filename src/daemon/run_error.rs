@@ -59,7 +59,6 @@ pub enum RunError {
 impl From<AssemblyError> for RunError {
     fn from(error: AssemblyError) -> Self {
         match error {
-            AssemblyError::Populations(problems) => Self::Configuration(problems),
             error => Self::Assembly(error),
         }
     }
@@ -91,10 +90,7 @@ impl RunError {
                 | Self::SameInput { .. }
                 | Self::Http(_)
                 | Self::Assembly(
-                    AssemblyError::Codebook(_)
-                        | AssemblyError::Prime(_)
-                        | AssemblyError::OtherPopulations { .. }
-                        | AssemblyError::OtherPolicy { .. }
+                    AssemblyError::Codebook(_) | AssemblyError::Prime(_) | AssemblyError::OtherPolicy { .. }
                 )
         )
     }

@@ -11,11 +11,10 @@ use super::read::Input;
 use crate::anonymity::lattice::passes::Recoded;
 use crate::anonymity::lattice::table::{NOBODY, Records, Table};
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
-use crate::anonymity::treatment::crowd::Floor;
 use crate::anonymity::treatment::hide::{Hiding, Models, Side};
-use crate::ledger::classes::Ledger;
 use crate::records::codebook::{CellId, SUPPRESSED};
 use crate::records::digest::DigestKey;
+use crate::records::holders::Holders;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a policy becomes.
@@ -107,16 +106,16 @@ fn settle_beside(
     let mut judged =
         OfData::new(input, &records.sensitive, table, models).map_err(|e| AnonymizeError::Terms(e.into()))?;
     let bases: Vec<u128> = input.schema.attributes.iter().map(|_| 0).collect();
-    let (nothing, order) = (Ledger::new(k, 0, 1), content_key(input).keyed("who covers"));
+    let order = content_key(input).keyed("who covers");
     let person = |row: u32| input.subjects.as_ref().map_or(row, |subjects| subjects[row as usize]);
     let hiding = Hiding {
         batch: &input.batch,
         books: &input.books,
-        floor: Floor { k, batch: 0 },
+        k,
         strict: false,
         bases: &bases,
         order: &|row| order.digest(&person(row).to_be_bytes()),
-        released: &nothing.at(0),
+        holders: &Holders::default(),
         class: &class,
         bare: false,
         beside: false,

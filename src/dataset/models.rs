@@ -44,11 +44,6 @@ pub fn models(
         let l = model.l.unwrap_or_default();
         models.push(match (model.kind, model.diversity) {
             (ModelKind::KAnonymity, _) => Model::KAnonymity { k: model.k.unwrap_or_default() },
-            (ModelKind::KMap, _) if model.population.is_some() => {
-                let message = "a data set is its own population here: all records of the input, released or not";
-                let remedy = "remove the key, and mark who is released (anonymize.released), or run it as a stream";
-                return Err(problem(file, key("population"), message.to_owned(), remedy));
-            }
             (ModelKind::KMap, _) => Model::KMap { k: model.k.unwrap_or_default() },
             (ModelKind::LDiversity, Diversity::Distinct) => {
                 Model::DistinctDiversity { attribute: attribute()?, l: whole(l)? + config.privacy.colluders }

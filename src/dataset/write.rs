@@ -10,12 +10,13 @@ use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::codec::{CatalogGroup, LineLayout};
 use crate::config::{Config, Used, placed};
 use crate::io::file::{GroupColumns, Replacement, whole};
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::digest::NameDigest;
+use crate::records::holders::Holders;
 use crate::release::aggregates::verify_aggregates;
 use crate::release::ceiling::{CeilingTerms, Mixed, verify_ceiling};
-use crate::release::given::{Given, GroupTerms, Needs};
+use crate::release::given::{Given, GroupTerms};
 use crate::release::models::verify_models;
 use crate::release::population::verify_population;
 use crate::release::repetition::LineLimit;
@@ -85,10 +86,9 @@ pub fn release(
     let terms = [group_terms(config, input)];
     let layout = terms[0].layout.clone();
     let proposed = proposal(&input.books, &attributes, &rows, &cells, &layout);
-    let (ledger, subjects) = (Ledger::new(k, 0, 1), &input.batch.subjects);
+    let subjects = &input.batch.subjects;
     let given = Given { subjects, columns: &input.batch.columns, waiting: 0, sequence: 0, age_ms: 0 };
-    let needs = Needs { k, batch_crowd: 0 };
-    let verified = verify(vec![proposed], &given, &terms, &input.books, ledger.at(0), needs)?;
+    let verified = verify(vec![proposed], &given, &terms, &input.books, Ledger::default().at(0), k)?;
     let quasi = &terms[0].quasi;
     verify_models(&verified, 0, &layout, quasi, &claims::of_values(input, &attributes, models))?;
     let population = claims::population(input, &attributes, aggregates);
@@ -138,10 +138,10 @@ pub fn group_terms(config: &Config, input: &Input) -> GroupTerms {
         sensitive_bases: schema.attributes.iter().map(|a| digest.digest(&format!("beside {}", a.name))).collect(),
         // The models of a data set are verified over all its lines, below.
         protected: Vec::new(),
-        listed: Vec::new(),
         narrowing: None,
         lines: LineLimit::None,
         shown_beside: Vec::new(),
+        holders_beside: Holders::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Supporters: since when people have been seen, and which classes each of them supports.
 //!
 //! Kept where `privacy.min_tenure` or `privacy.max_classes_per_subject` is set; both bound what invented people can do. A
-//! person that has not been seen inside the support window is as one never seen. Learned from the delta of a batch that has
+//! person that has not been seen inside the release window is as one never seen. Learned from the delta of a batch that has
 //! left and by its number: a delta that is applied once more changes nothing, and what has expired counts as nothing
 //! whether it has been forgotten already or not, so that a restart changes no byte.
 //!
@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 /// What is asked of supporters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SupportLimits {
-    /// How long somebody is remembered, milliseconds; 0: a batch stands alone.
+    /// How long somebody is remembered, milliseconds.
     pub window_ms: i64,
     /// Batches that somebody has been in before one that he supports others in.
     pub min_tenure: u32,
@@ -111,7 +111,7 @@ impl Supporters {
     }
 
     fn is_fresh(&self, time_ms: i64, now_ms: i64) -> bool {
-        self.limits.window_ms > 0 && now_ms - time_ms <= self.limits.window_ms
+        now_ms - time_ms <= self.limits.window_ms
     }
 
     /// Whether somebody has been in enough batches to support others.
@@ -135,14 +135,11 @@ impl Supporters {
     /// Whether a class more for each of `rows` rows would find room.
     #[must_use]
     pub fn has_room(&self, rows: usize) -> bool {
-        self.limits.window_ms == 0 || self.entries + rows <= self.limits.max_entries
+        self.entries + rows <= self.limits.max_entries
     }
 
     /// Learns what a batch has shown. True if everything found room.
     pub fn apply(&mut self, delta: &SupportDelta) -> bool {
-        if self.limits.window_ms == 0 {
-            return true;
-        }
         let mut all = true;
         let people = if self.limits.min_tenure > 0 { delta.people.as_slice() } else { &[] };
         for &subject in people {

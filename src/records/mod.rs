@@ -11,6 +11,7 @@ pub(crate) mod decimal;
 pub mod dictionary;
 pub mod digest;
 pub mod hierarchy;
+pub mod holders;
 pub(crate) mod json;
 mod keys;
 pub mod moment;

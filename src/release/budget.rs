@@ -1,12 +1,12 @@
 //! Verification of what people may support: since when they have been seen, and for how many classes they count.
 //!
 //! Claim. Nobody counts who has not been seen in `min_tenure` batches before, and if [`judge`] returns `Ok`, nobody supports
-//! more than `max_classes` classes of a group inside the support window, those that this batch counts him in included. Rows
+//! more than `max_classes` classes of a group inside the release window, those that this batch counts him in included. Rows
 //! that the treatment says count for nobody count for nobody here as well; whether that is enough of them is counted anew.
 
 use super::given::Given;
 use crate::anonymity::treatment::crowd::NO_SUBJECT;
-use crate::ledger::at::LedgerAt;
+use crate::ledger::per_subject::LedgerAt;
 use crate::ledger::supporters::SupportDelta;
 use std::collections::{BTreeMap, BTreeSet};
 

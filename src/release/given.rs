@@ -1,12 +1,11 @@
 //! What verification is told: the terms of each group, what is asked of a batch, and the batch itself.
 
-use super::listed::ListedTerms;
 use super::protected::ProtectedTerms;
 use super::repetition::LineLimit;
 use crate::codec::LineLayout;
-use crate::config::Privacy;
-use crate::ledger::at::LedgerAt;
+use crate::ledger::per_subject::LedgerAt;
 use crate::records::codebook::{Code, Codebook};
+use crate::records::holders::Holders;
 
 /// What the verifier knows of a group.
 pub struct GroupTerms {
@@ -24,32 +23,15 @@ pub struct GroupTerms {
     pub sensitive_bases: Vec<u128>,
     /// Sensitive attributes whose classes must satisfy models.
     pub protected: Vec<ProtectedTerms>,
-    /// Lists of people of whom each class needs enough.
-    pub listed: Vec<ListedTerms>,
-    /// The ladder, where no class may be narrowed below k by whoever knows it.
+    /// The ladder of a stream, where no class may be narrowed below k by whoever knows it.
     pub narrowing: Option<NarrowingTerms>,
     /// How many lines of one subject may leave.
     pub lines: LineLimit,
     /// Sensitive attributes of which lines beside this batch show values: where all lines of the batch hide them, that tells these lines
     /// from the others. Empty but where a release is verified in parts ([`super::parts`]).
     pub shown_beside: Vec<usize>,
-}
-
-/// What every class of a release needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Needs {
-    /// Distinct subjects of a class in this batch and inside the support window.
-    pub k: usize,
-    /// Distinct subjects of a class in this batch alone; 0: any number.
-    pub batch_crowd: usize,
-}
-
-impl Needs {
-    /// What a configuration asks for.
-    #[must_use]
-    pub fn of(privacy: &Privacy) -> Self {
-        Self { k: privacy.crowd(), batch_crowd: privacy.crowd_in_batch() }
-    }
+    /// People of lines beside this batch, by the sensitive value that they have. Empty but where a release is verified in parts.
+    pub holders_beside: Holders,
 }
 
 /// The batch that the lines are of.
@@ -76,8 +58,8 @@ pub(super) struct Basis<'a> {
     pub books: &'a [Codebook],
     /// The ledger at the age of the batch.
     pub ledger: LedgerAt<'a>,
-    /// What every class needs.
-    pub needs: Needs,
+    /// Distinct subjects that every class needs.
+    pub k: usize,
     /// Attributes that stand in several groups, ascending.
     pub shared: &'a [usize],
 }

@@ -3,8 +3,8 @@
 //!
 //! Claim. If [`judge`] returns `Ok`, then for every class of equal quasi cells among the lines of a group, and every
 //! text c of a sensitive attribute in it that covers more than one value: the lines of the class with c are of at least k
-//! distinct subjects, and each value of those lines is either had or shown by k subjects (counted over all lines of the
-//! group and the ledger) and had by as many of the lines' as a batch asks for, or belongs to no more than half of those subjects. The same holds of lines that are equal in
+//! distinct subjects, and each value of those lines is either had by k subjects (counted over all lines of the group, and the
+//! people of [`GroupTerms::holders_beside`]), or belongs to no more than half of those subjects. The same holds of lines that are equal in
 //! which sensitive attributes they hide, and behind which texts; an attribute that all lines of the class show as `*`
 //! distinguishes none of them. Not asked is an attribute that all lines of the group show as `*`, k subjects at least, unless lines
 //! beside the batch show it ([`GroupTerms::shown_beside`]).
@@ -12,9 +12,9 @@
 //! Written from that definition, apart from the treatment: by runs of lines, sets of subjects, and each value by its
 //! digest. Lines of nobody are of no subject; as holders of a value each is somebody of his own.
 
-use super::given::{Basis, Given, GroupTerms, Needs};
-use crate::ledger::at::LedgerAt;
+use super::given::{Basis, Given, GroupTerms};
 use crate::records::codebook::Codebook;
+use crate::records::holders::Holders;
 use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,8 +38,8 @@ struct Lines<'a> {
     /// Sensitive attributes by position in the schema, each with the digest that names it beside a class.
     sensitive: Vec<(usize, u128)>,
     runs: &'a [Run<'a>],
-    ledger: LedgerAt<'a>,
-    needs: Needs,
+    beside: &'a Holders,
+    k: usize,
 }
 
 /// Judges the lines of one group.
@@ -58,10 +58,10 @@ pub(super) fn judge(runs: &[Run<'_>], terms: &GroupTerms, basis: Basis<'_>) -> R
     }
     let sensitive = terms.attributes.iter().zip(&terms.sensitive).filter(|(_, sensitive)| **sensitive);
     let sensitive: Vec<(usize, u128)> = sensitive.map(|(&a, _)| (a, terms.sensitive_bases[a])).collect();
-    let Basis { given, books, ledger, needs, .. } = basis;
-    let lines = Lines { given, books, sensitive, runs, ledger, needs };
+    let Basis { given, books, k, .. } = basis;
+    let lines = Lines { given, books, sensitive, runs, beside: &terms.holders_beside, k };
     let everybody: Vec<&Run<'_>> = runs.iter().collect();
-    let crowded = lines.subjects(&everybody).len() >= needs.k;
+    let crowded = lines.subjects(&everybody).len() >= k;
     let beside = |at: &usize| terms.shown_beside.contains(&lines.sensitive[*at].0);
     let asked = |at: &usize| beside(at) || !(crowded && lines.withheld(*at, &everybody));
     let asked: Vec<usize> = (0..lines.sensitive.len()).filter(asked).collect();
@@ -91,7 +91,7 @@ impl Lines<'_> {
         self.books[attribute].digests(0)[self.given.columns[attribute][row as usize] as usize]
     }
 
-    /// The values that `hiding` lines hide and fewer than k subjects have or have shown.
+    /// The values that `hiding` lines hide and fewer than k subjects have.
     fn rare<'r>(&self, at: usize, hiding: impl Iterator<Item = &'r &'r Run<'r>>) -> BTreeSet<u128> {
         let hidden = hiding.filter(|run| run.hidden[at].is_some()).flat_map(|run| run.rows);
         let mut people: BTreeMap<u128, BTreeSet<u64>> =
@@ -102,18 +102,10 @@ impl Lines<'_> {
                 people.insert(subject);
             }
         }
-        let mut known = vec![0u64; self.needs.k];
-        let mut few = BTreeSet::new();
         for (value, people) in &mut people {
-            if people.len() < self.needs.batch_crowd {
-                few.insert(*value);
-            }
-            let count = self.ledger.fresh_subjects(self.sensitive[at].1.wrapping_add(*value), &mut known);
-            people.extend(&known[..count]);
+            people.extend(self.beside.of(self.sensitive[at].1.wrapping_add(*value)));
         }
-        let k = self.needs.k;
-        few.extend(people.into_iter().filter(|(_, people)| people.len() < k).map(|(value, _)| value));
-        few
+        people.into_iter().filter(|(_, people)| people.len() < self.k).map(|(value, _)| value).collect()
     }
 
     fn judge_class(
@@ -142,7 +134,7 @@ impl Lines<'_> {
             let subjects = self.subjects(runs).len();
             let marked = view.iter().map(|(at, _)| *at).filter(|at| *at != usize::MAX);
             let half = |at: usize| self.most_holders(at, &rare[&at], runs) * 2 <= subjects;
-            if subjects >= self.needs.k && marked.into_iter().all(half) { Ok(()) } else { Err(Telling) }
+            if subjects >= self.k && marked.into_iter().all(half) { Ok(()) } else { Err(Telling) }
         })
     }
 

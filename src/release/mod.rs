@@ -11,7 +11,6 @@ pub mod given;
 mod hidden;
 mod identifying;
 pub mod invariants;
-pub mod listed;
 pub mod models;
 pub mod narrowing;
 pub mod parts;

@@ -14,14 +14,14 @@
 //!
 //! Memory: 17 bytes a class, k people a sensitive value, a bit a row; and what [`verify`] needs for one part.
 
-use super::given::{Given, GroupTerms, Needs};
+use super::given::{Given, GroupTerms};
 use super::verified::{Risk, Verified};
 use super::verify::{Refusal, Violation, verify};
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::ledger::classes::Ledger;
-use crate::ledger::delta::LedgerDelta;
+use crate::ledger::per_subject::Ledger;
 use crate::records::codebook::Codebook;
 use crate::records::digest::BuildClassKeyHash;
+use crate::records::holders::Holders;
 use crate::records::subject::NO_SUBJECT;
 use hashbrown::{HashMap, HashSet};
 
@@ -66,9 +66,7 @@ impl Whole {
 pub struct Parts<'a> {
     terms: [GroupTerms; 1],
     books: &'a [Codebook],
-    needs: Needs,
-    /// People who have values in other parts.
-    ledger: Ledger,
+    k: usize,
     /// Of those, by value: whom no line has shown to have it so far.
     unseen: HashMap<u128, Vec<u64>, BuildClassKeyHash>,
     /// By value that lines show: the people of these lines, up to k.
@@ -78,9 +76,6 @@ pub struct Parts<'a> {
     taken: Vec<u64>,
     risk: Risk,
 }
-
-/// The ledger of a release forgets nothing while it is verified.
-const FOR_GOOD: u32 = u32::MAX / 2;
 
 impl<'a> Parts<'a> {
     /// For parts of an input of so many `rows`, all under the same `terms`.
@@ -92,29 +87,23 @@ impl<'a> Parts<'a> {
         told: Told,
         terms: GroupTerms,
         books: &'a [Codebook],
-        needs: Needs,
+        k: usize,
     ) -> Result<Self, PartRefusal> {
         let mut unseen: HashMap<u128, Vec<u64>, BuildClassKeyHash> = HashMap::default();
-        let mut delta = LedgerDelta::default();
+        let mut holders = Holders::default();
         for (attribute, by_code) in told.holders {
             let digests = books[attribute].digests(0);
             for (code, people) in by_code.into_iter().enumerate().filter(|(_, people)| !people.is_empty()) {
                 let value = digests.get(code).ok_or(PartRefusal::Untrue)?;
                 let key = terms.sensitive_bases[attribute].wrapping_add(*value);
-                delta.classes.push((key, people.len() as u32));
-                delta.subjects.extend_from_slice(&people);
+                holders.add(key, &people);
                 unseen.entry(key).or_default().extend(people);
             }
         }
-        let mut ledger = Ledger::new(needs.k, FOR_GOOD, delta.classes.len().max(1));
-        if !ledger.learn(&delta) {
-            return Err(PartRefusal::Untrue);
-        }
         Ok(Self {
-            terms: [GroupTerms { shown_beside: told.shown, ..terms }],
+            terms: [GroupTerms { shown_beside: told.shown, holders_beside: holders, ..terms }],
             books,
-            needs,
-            ledger,
+            k,
             unseen,
             showing: HashMap::default(),
             classes: HashSet::default(),
@@ -139,7 +128,7 @@ impl<'a> Parts<'a> {
         given: &Given<'_>,
         numbers: &[u32],
     ) -> Result<Verified, PartRefusal> {
-        let verified = verify(vec![proposed], given, &self.terms, self.books, self.ledger.at(0), self.needs)?;
+        let verified = verify(vec![proposed], given, &self.terms, self.books, Ledger::default().at(0), self.k)?;
         self.note(&verified, given, numbers)?;
         let risk = verified.risk();
         self.risk.highest = self.risk.highest.max(risk.highest);
@@ -151,7 +140,7 @@ impl<'a> Parts<'a> {
 
     /// Takes in what the lines of a part say, from their bytes, and what their rows have.
     fn note(&mut self, verified: &Verified, given: &Given<'_>, numbers: &[u32]) -> Result<(), PartRefusal> {
-        let Self { terms: [terms], books, needs, unseen, showing, taken, .. } = self;
+        let Self { terms: [terms], books, k, unseen, showing, taken, .. } = self;
         let refuse = |violation| PartRefusal::Part(Refusal { group: Some(0), violation });
         let sensitive: Vec<usize> = (0..terms.attributes.len()).filter(|&at| terms.sensitive[at]).collect();
         let mut cells = Vec::new();
@@ -196,7 +185,7 @@ impl<'a> Parts<'a> {
             }
             for value in &shown {
                 let people = showing.entry(*value).or_default();
-                if people.len() < needs.k && !people.contains(&person) {
+                if people.len() < *k && !people.contains(&person) {
                     people.push(person);
                 }
             }
@@ -223,7 +212,7 @@ impl<'a> Parts<'a> {
     /// # Errors
     /// See [`PartRefusal`]; nothing of any part may leave then.
     pub fn whole(self) -> Result<Whole, PartRefusal> {
-        if self.showing.values().any(|people| people.len() < self.needs.k) {
+        if self.showing.values().any(|people| people.len() < self.k) {
             return Err(PartRefusal::SensitiveBelowK);
         }
         if !self.unseen.is_empty() {

@@ -52,10 +52,10 @@ impl World {
             base: 1,
             sensitive_bases: vec![10 << 64, 20 << 64],
             protected: Vec::new(),
-            listed: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
             shown_beside: Vec::new(),
+            holders_beside: Holders::default(),
         }
     }
 
@@ -76,8 +76,7 @@ impl World {
     }
 
     fn verify(&self, parts: &[&[Row]], told: Told, k: usize) -> Result<Whole, PartRefusal> {
-        let needs = Needs { k, batch_crowd: 0 };
-        let mut verification = Parts::new(40, told, self.terms(), &self.books, needs)?;
+        let mut verification = Parts::new(40, told, self.terms(), &self.books, k)?;
         for part in parts {
             let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
             for (row, (_, _, place, illness, hides)) in (0..).zip(*part) {

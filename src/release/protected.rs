@@ -1,17 +1,14 @@
-//! Verification of privacy models in a stream, from the encoded bytes and the tally (docs/methods.md §11.5).
+//! Verification of privacy models in a stream, from the encoded bytes (docs/methods.md §11.5).
 //!
 //! Claim. If [`judge`] returns `Ok`, then for every class in which this batch shows a value of a protected attribute, the
-//! distinct pairs (value, subject) that this batch and the support window show in it satisfy every claim, and ℓ of the
-//! values can be given ℓ different subjects where diversity is asked for. Where readers see a batch arrive, so do the pairs of
-//! this batch alone. It fails closed: where the past is not known,
-//! there is no distribution to compare with, or a value is not in it, nothing may be shown.
+//! distinct pairs (value, subject) that it shows there satisfy every claim, and ℓ of the values can be given ℓ different
+//! subjects where diversity is asked for. It fails closed: where there is no distribution to compare with, or a value is not
+//! in it, nothing may be shown.
 //!
 //! Written from the definitions in plain numbers and apart from the treatment, whose integers it must agree with; what is
 //! equal may differ by rounding, so 10⁻⁹ is let pass ([`super::models`]).
 
 use super::models::Claim;
-use crate::ledger::at::LedgerAt;
-use crate::ledger::tally::{Keeps, Showing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the verifier knows of a protected attribute of a group.
@@ -42,52 +39,19 @@ pub struct Shares {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotProtected;
 
-/// Judges the classes of one group. `shown` are (class, value, subject) by protected attribute, as the lines show them;
-/// `rows` is the size of the batch; `alone` asks that it satisfies the models by itself too. Returns what the tally may learn.
-pub(super) fn judge(
-    terms: &[ProtectedTerms],
-    shown: Vec<Vec<(u128, u64, u64)>>,
-    rows: usize,
-    alone: bool,
-    ledger: LedgerAt<'_>,
-) -> Result<Vec<Showing>, NotProtected> {
-    let mut showings = Vec::new();
-    for (term, shown) in terms.iter().zip(shown) {
-        if shown.is_empty() {
-            continue;
-        }
-        let earlier = ledger.shown().ok_or(NotProtected)?;
-        let monotone = term.claims.iter().all(|claim| matches!(claim, Claim::Distinct { .. }));
-        let keeps = earlier.tally().keeps(term.attribute).ok_or(NotProtected)?;
-        if !monotone && (keeps != Keeps::Everything || !earlier.is_open(term.attribute, rows)) {
-            return Err(NotProtected);
-        }
-        let mut classes: BTreeMap<u128, BTreeSet<(u64, u64)>> = BTreeMap::new();
-        for (class, value, subject) in shown {
-            classes.entry(class).or_default().insert((value, subject));
-        }
-        let attribute = u32::try_from(term.attribute).map_err(|_| NotProtected)?;
-        let mut pairs = Vec::new();
-        for (class, new) in classes {
-            pairs.clear();
-            if alone {
-                pairs.extend(&new);
-                if !term.accepts(&pairs) {
-                    return Err(NotProtected);
-                }
-                pairs.clear();
-            }
-            earlier.pairs(term.attribute, class, &mut pairs);
-            pairs.extend(&new);
-            pairs.sort_unstable();
-            pairs.dedup();
+/// Judges the classes of one group. `shown` are (class, value, subject) by protected attribute, as the lines show them.
+pub(super) fn judge(terms: &[ProtectedTerms], shown: Vec<Vec<(u128, u64, u64)>>) -> Result<(), NotProtected> {
+    for (term, mut shown) in terms.iter().zip(shown) {
+        shown.sort_unstable();
+        shown.dedup();
+        for of_class in shown.chunk_by(|a, b| a.0 == b.0) {
+            let pairs: Vec<(u64, u64)> = of_class.iter().map(|(_, value, subject)| (*value, *subject)).collect();
             if !term.accepts(&pairs) {
                 return Err(NotProtected);
             }
-            showings.extend(new.into_iter().map(|(value, subject)| Showing { attribute, class, value, subject }));
         }
     }
-    Ok(showings)
+    Ok(())
 }
 
 impl ProtectedTerms {

@@ -1,16 +1,13 @@
 //! The recount of one group, line by line, from the encoded bytes: the claims of [`super::verify`] that concern one group.
 
 use super::forced_pairs::Fragments;
-use super::given::{Basis, Given, GroupTerms, Needs};
-use super::listed::Printed;
+use super::given::{Basis, Given, GroupTerms};
 use super::repetition::Carriers;
 use super::shared::GroupParts;
-use super::verified::{Crowd, Crowds, Risk};
+use super::verified::{Crowd, Risk};
 use super::violation::Violation;
 use super::{budget, hidden, identifying::names_somebody, invariants, narrowing, protected};
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
-use crate::ledger::at::LedgerAt;
-use crate::ledger::tally::Showing;
 use crate::records::digest::{BuildClassKeyHash, value_number};
 use crate::records::subject::NO_SUBJECT;
 use hashbrown::HashMap;
@@ -18,14 +15,11 @@ use std::collections::HashSet;
 
 /// What the recount of a group leads to.
 pub(super) struct GroupCount {
-    /// Classes with the subjects that the ledger must learn.
-    pub delta: Vec<(u128, Vec<u64>)>,
     pub fragments: Fragments,
     /// The same by what is shown of shared attributes.
     pub parts: GroupParts,
     pub risk: Risk,
-    pub crowds: Crowds,
-    pub showings: Vec<Showing>,
+    pub crowd: Crowd,
     /// Group, subject and class of whom the classes counted, where budgets are kept.
     pub pairs: Vec<(u128, u64, u128)>,
     /// Keys of what the group says once a window.
@@ -58,14 +52,6 @@ impl Class {
         } else if self.seen.get_or_insert_with(|| self.subjects.iter().copied().collect()).insert(subject) {
             self.subjects.push(subject);
         }
-    }
-
-    /// Distinct subjects here and, up to k, in the ledger: a lower bound of the truth.
-    fn support(&self, key: u128, ledger: LedgerAt<'_>, k: usize) -> usize {
-        let mut known = vec![0u64; k];
-        let count = ledger.fresh_subjects(key, &mut known);
-        let old = known[..count].iter().filter(|s| !self.contains(**s)).count();
-        self.subjects.len() + old
     }
 
     fn contains(&self, subject: u64) -> bool {
@@ -102,13 +88,11 @@ struct Recount<'a> {
     parts: GroupParts,
     /// Rows that have a line.
     taken: Vec<bool>,
-    /// Class and row of each line, where recoding is strict.
+    /// Class and row of each line, where the ladder is known.
     class_of: Vec<(u128, u32)>,
     hidden: Vec<hidden::Run<'a>>,
     /// Class, value and subject, by protected attribute.
     shown: Vec<Vec<(u128, u64, u64)>>,
-    /// What was printed of each list of people.
-    printed: Vec<Printed>,
 }
 
 /// Recounts `group`; `room` is what a batch of as many groups could add to the memory of supporters.
@@ -136,7 +120,6 @@ pub(super) fn recount(
         class_of: Vec::new(),
         hidden: Vec::with_capacity(group.runs.len()),
         shown: vec![Vec::new(); terms.protected.len()],
-        printed: terms.listed.iter().map(|_| Printed::default()).collect(),
     };
     recount.read_lines()?;
     recount.judge(room)
@@ -164,9 +147,6 @@ impl Recount<'_> {
     fn read_run(&mut self, run: &Run, cells: &[String]) -> Result<(), Violation> {
         let (group, terms, books) = (self.group, self.terms, self.basis.books);
         let said = self.read_cells(cells)?;
-        for (term, printed) in terms.listed.iter().zip(&mut self.printed) {
-            term.note(cells, printed);
-        }
         let values = self.protected_values(cells)?;
         let rows = group.rows.get(run.rows.clone()).ok_or(Violation::WrongRow)?;
         self.count_rows(&said, &values, rows)?;
@@ -265,54 +245,45 @@ impl Recount<'_> {
     /// Judges the group once all its lines have been read; a batch of as many groups could add `room` entries to the memory of
     /// supporters.
     fn judge(self, room: usize) -> Result<GroupCount, Violation> {
-        let Basis { given, ledger, needs, .. } = self.basis;
+        let Basis { given, ledger, .. } = self.basis;
         let terms = self.terms;
-        let (risk, crowds) = self.judge_classes()?;
+        let (risk, crowd) = self.judge_classes()?;
         debug_assert!(self.classes_are_their_texts(), "a class is not the lines that print its cells");
         if let Some(narrowing) = &terms.narrowing {
             let counts = |(row, &subject)| if is_muted(self.group, row) { NO_SUBJECT } else { subject };
             let counting: Vec<u64> = (0..).zip(given.subjects).map(counts).collect();
             let given = Given { subjects: &counting, ..*given };
             let basis = Basis { given: &given, ..self.basis };
-            narrowing::judge(narrowing, terms.base, &terms.listed, self.class_of, basis)
-                .map_err(|_| Violation::Narrowed)?;
+            narrowing::judge(narrowing, terms.base, self.class_of, basis).map_err(|_| Violation::Narrowed)?;
         }
         hidden::judge(&self.hidden, terms, self.basis).map_err(|_| Violation::TellingCell)?;
-        for (term, printed) in terms.listed.iter().zip(&self.printed) {
-            term.judge(printed).map_err(|_| Violation::Listed)?;
-        }
-        let in_batch = needs.batch_crowd > 0;
-        let showings = protected::judge(&terms.protected, self.shown, given.subjects.len(), in_batch, ledger)
-            .map_err(|_| Violation::Model)?;
+        protected::judge(&terms.protected, self.shown).map_err(|_| Violation::Model)?;
         let of_group = self.classes.iter().filter(|_| terms.quasi.contains(&true));
         let counted = of_group.map(|(key, class)| (*key, class.subjects.as_slice()));
         let pairs = budget::judge(terms.base, counted, room, ledger).map_err(|_| Violation::Budget)?;
-        let delta = delta(self.classes, self.sensitive_classes, ledger, needs.k);
         let (fragments, parts) = (self.fragments, self.parts);
-        Ok(GroupCount { delta, fragments, parts, risk, crowds, showings, pairs, said: Vec::new() })
+        Ok(GroupCount { fragments, parts, risk, crowd, pairs, said: Vec::new() })
     }
 
-    /// Asks that every class has its crowd, in its batch and inside the support window.
-    fn judge_classes(&self) -> Result<(Risk, Crowds), Violation> {
-        let Basis { ledger, needs: Needs { k, batch_crowd }, .. } = self.basis;
-        let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
-        for (key, class) in &self.classes {
-            let support = class.support(*key, ledger, k);
-            risk.add(Risk::of_class(support, class.lines, k));
+    /// Asks that every class has its crowd, and so every single sensitive value: in its batch, and for a release in parts with the
+    /// people of the others.
+    fn judge_classes(&self) -> Result<(Risk, Crowd), Violation> {
+        let k = self.basis.k;
+        let (mut risk, mut crowd) = (Risk::default(), Crowd::default());
+        for class in self.classes.values() {
+            risk.add(Risk::of_class(class.subjects.len(), class.lines, k));
             if self.terms.quasi.contains(&true) {
-                if support < k {
+                if class.subjects.len() < k {
                     return Err(Violation::ClassBelowK);
                 }
-                if class.subjects.len() < batch_crowd {
-                    return Err(Violation::BatchCrowd);
-                }
-                crowds.batch.add(Crowd::of_class(class.subjects.len(), class.lines, k));
-                crowds.window.add(Crowd::of_class(support, class.lines, k));
+                crowd.add(Crowd::of_class(class.subjects.len(), class.lines, k));
             }
         }
-        let few =
-            |(key, class): (&u128, &Class)| class.subjects.len() < batch_crowd || class.support(*key, ledger, k) < k;
-        if self.sensitive_classes.iter().any(few) { Err(Violation::SensitiveBelowK) } else { Ok((risk, crowds)) }
+        let beside = |key: u128, class: &Class| {
+            self.terms.holders_beside.of(key).iter().filter(|subject| !class.contains(**subject)).count()
+        };
+        let few = |(key, class): (&u128, &Class)| class.subjects.len() + beside(*key, class) < k;
+        if self.sensitive_classes.iter().any(few) { Err(Violation::SensitiveBelowK) } else { Ok((risk, crowd)) }
     }
 
     /// Whether the smallest class by digests of what cells cover is the smallest by the texts of the cells: for debug builds.
@@ -339,21 +310,4 @@ impl Recount<'_> {
 /// Whether a row counts for nobody in the group.
 fn is_muted(group: &ProposedGroup, row: u32) -> bool {
     group.muted.get(row as usize).copied().unwrap_or(false)
-}
-
-/// What the ledger must learn of the classes of a group, in a fixed order: its bytes are a function of the batch.
-fn delta(classes: Classes, sensitive_classes: Classes, ledger: LedgerAt<'_>, k: usize) -> Vec<(u128, Vec<u64>)> {
-    let mut delta: Vec<(u128, Vec<u64>)> = classes
-        .into_iter()
-        .chain(sensitive_classes)
-        .filter(|(key, class)| !class.subjects.is_empty() && !ledger.well_supported(*key))
-        // The ledger keeps the k latest of a class, all of one batch are equally late: the k greatest digests stay.
-        .map(|(key, mut class)| {
-            class.subjects.sort_unstable_by(|a, b| b.cmp(a));
-            class.subjects.truncate(k);
-            (key, class.subjects)
-        })
-        .collect();
-    delta.sort_unstable();
-    delta
 }

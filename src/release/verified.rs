@@ -11,13 +11,12 @@ pub struct Verified {
     joined: bool,
     delta: LedgerDelta,
     risk: Risk,
-    crowds: Crowds,
+    crowd: Crowd,
     /// By group, the distinct subjects of its smallest class in this batch.
     smallest_crowds: Vec<u64>,
 }
 
-/// Prosecutor's re-identification risk of the lines that leave: 1 / support of their class, support counted as verification
-/// knows it.
+/// Prosecutor's re-identification risk of the lines that leave: 1 / distinct subjects of their class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Risk {
     /// The highest of any line, 0 to 1.
@@ -81,22 +80,6 @@ impl Crowd {
     }
 }
 
-/// The crowd of each line as two readers count it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Crowds {
-    /// Of those who see the batch arrive: in this batch alone.
-    pub batch: Crowd,
-    /// Of those who do not: inside the support window, as far as verification counts it (k and the batch's own).
-    pub window: Crowd,
-}
-
-impl Crowds {
-    pub(super) fn add(&mut self, other: Self) {
-        self.batch.add(other.batch);
-        self.window.add(other.window);
-    }
-}
-
 /// One line that leaves, and the row of the batch that it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
@@ -107,8 +90,8 @@ pub struct Line<'a> {
 }
 
 impl Verified {
-    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk, crowds: Crowds) -> Self {
-        let verified = Self { groups, joined: false, delta, risk, crowds, smallest_crowds: Vec::new() };
+    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk, crowd: Crowd) -> Self {
+        let verified = Self { groups, joined: false, delta, risk, crowd, smallest_crowds: Vec::new() };
         debug_assert!(
             (0..verified.groups()).all(|group| verified.lines(group).count() == verified.len(group)),
             "a sink is handed other lines than were counted"
@@ -131,7 +114,7 @@ impl Verified {
     #[must_use]
     pub fn nothing(groups: usize) -> Self {
         let groups = vec![ProposedGroup::default(); groups];
-        Self::new(groups, LedgerDelta::default(), Risk::default(), Crowds::default())
+        Self::new(groups, LedgerDelta::default(), Risk::default(), Crowd::default())
     }
 
     /// Number of groups.
@@ -188,10 +171,10 @@ impl Verified {
         &self.delta
     }
 
-    /// The crowds of what leaves.
+    /// The crowd of what leaves.
     #[must_use]
-    pub fn crowds(&self) -> Crowds {
-        self.crowds
+    pub fn crowd(&self) -> Crowd {
+        self.crowd
     }
 
     /// Distinct subjects of the smallest class of a group in this batch; 0 when nothing of it leaves.

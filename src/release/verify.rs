@@ -1,16 +1,15 @@
 //! Verification of the release invariant R(k) (docs/methods.md §11.1), from the encoded bytes.
 //!
 //! Claim. If [`verify`] returns `Ok`, then for every line of every group: (1) the tuple of its quasi cells, read back
-//! from the bytes, has at least k distinct subjects among this batch's lines and the ledger's fresh entries, and
-//! `batch_crowd` among this batch's lines alone; (2) so has every sensitive cell that is not suppressed, by itself; (3) the
-//! lines leave sorted by their bytes; (4) no row has two lines in one group; (5) at least k subjects are in the batch; (6)
-//! no pair of label sets of two groups is forced
-//! by counting below k; (7) every class that shows a value of a protected attribute satisfies its models
-//! ([`super::protected`]); (8) every class has its people in every list that it needs ([`super::listed`]); (9) where
-//! recoding is strict, no class can be narrowed below k by exclusion ([`super::narrowing`]); (10) every sensitive cell that
-//! is not exact hides among k people of its class in this batch, and names no rare value ([`super::hidden`]); (11) no
-//! subject has more lines in a group than [`GroupTerms::lines`] allows, in this batch or in this window of its; (12) no cell
-//! names somebody by its form ([`super::identifying`]); (13) all lines of a row show the same of the attributes that stand in several
+//! from the bytes, has at least k distinct subjects among this batch's lines; (2) so has every sensitive cell that is not
+//! suppressed, by itself; (3) the lines leave sorted by their bytes; (4) no row has two lines in one group; (5) at least k
+//! subjects are in the batch; (6) no pair of label sets of two groups is forced by counting below k; (7) every class that
+//! shows a value of a protected attribute satisfies its models ([`super::protected`]); (8) where verification knows the
+//! ladder, no class can be narrowed below k by exclusion ([`super::narrowing`]); (9) every sensitive cell that is not exact
+//! hides among k people of its class, and names no rare value ([`super::hidden`]); (10) no subject has more lines in a group
+//! than [`GroupTerms::lines`] allows, in this batch or in its release window; (11) no cell names somebody by its form
+//! ([`super::identifying`]); (12) nobody who must have been seen before counts earlier, nor for more classes than his budget
+//! allows ([`super::budget`]); (13) all lines of a row show the same of the attributes that stand in several
 //! groups, at one level for the whole batch, and (5) and (6) hold within each shared value as in a batch ([`super::shared`]). Nothing is taken from the treatment but the bytes and which row
 //! each line stands for.
 //!
@@ -18,22 +17,23 @@
 
 use super::budget;
 use super::forced_pairs::{Fragments, Records, judge};
-use super::given::{Basis, Given, GroupTerms, Needs};
+use super::given::{Basis, Given, GroupTerms};
 use super::invariants::most_of_one;
 use super::recount::{GroupCount, recount};
 use super::repetition::{Carriers, LineLimit};
 use super::shared::{self, Parts, free};
-use super::verified::{Crowds, Risk, Verified};
+use super::verified::{Crowd, Risk, Verified};
 pub use super::violation::{Refusal, Violation};
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::ledger::at::LedgerAt;
 use crate::ledger::delta::LedgerDelta;
+use crate::ledger::per_subject::LedgerAt;
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
-/// Verifies the `proposed` groups over the rows that are `given`.
+/// Verifies the `proposed` groups over the rows that are `given`, for crowds of `k`. `ledger` is what is remembered of each
+/// subject: its lines, its tenure and its budget. No class counts anybody from it.
 ///
 /// # Errors
 /// The first [`Refusal`] found; nothing may leave then.
@@ -43,7 +43,7 @@ pub fn verify(
     terms: &[GroupTerms],
     books: &[Codebook],
     ledger: LedgerAt<'_>,
-    needs: Needs,
+    k: usize,
 ) -> Result<Verified, Refusal> {
     if proposed.len() != terms.len() {
         return Err(Refusal { group: None, violation: Violation::WrongGroups });
@@ -56,7 +56,7 @@ pub fn verify(
     let carriers = Carriers::of(given.subjects, &limits).counting(subjects);
     let room = subjects.len() * terms.len();
     let shared = shared::attributes(terms);
-    let basis = Basis { given: &counting, books, ledger, needs, shared: &shared };
+    let basis = Basis { given: &counting, books, ledger, k, shared: &shared };
     let mut counts: Vec<GroupCount> = proposed
         .par_iter()
         .zip(terms)
@@ -71,18 +71,18 @@ pub fn verify(
         .collect::<Result<_, _>>()?;
     let batch_wide = |violation| Refusal { group: None, violation };
     let leaving = proposed.iter().flat_map(|g| &g.rows).map(|&row| subjects[row as usize]);
-    if proposed.iter().any(|g| !g.rows.is_empty()) && !reach(leaving, needs.k) {
+    if proposed.iter().any(|g| !g.rows.is_empty()) && !reach(leaving, k) {
         return Err(batch_wide(Violation::FewSubjects));
     }
     let parts = counts.iter_mut().map(|count| std::mem::take(&mut count.parts)).collect();
-    let parts = Parts::of(parts, subjects, needs.k).map_err(batch_wide)?;
+    let parts = Parts::of(parts, subjects, k).map_err(batch_wide)?;
     let release = Release::of(counts, given, ledger);
     let records = if carriers.scattered { Records::OfBoth } else { parts.records() };
-    free(judge(&release.fragments, &carriers.subjects, needs.k, records)).map_err(batch_wide)?;
-    parts.judge(&carriers, needs.k).map_err(batch_wide)?;
+    free(judge(&release.fragments, &carriers.subjects, k, records)).map_err(batch_wide)?;
+    parts.judge(&carriers, k).map_err(batch_wide)?;
     debug_assert!(is_whole(&proposed, given, terms, &release), "what is verified is not what was counted");
     let joined = terms.iter().any(|terms| terms.layout.is_joined());
-    let verified = Verified::new(proposed, release.delta, release.risk, release.crowds);
+    let verified = Verified::new(proposed, release.delta, release.risk, release.crowd);
     Ok(verified.with_smallest_crowds(release.smallest_crowds).leaving_as_one(joined))
 }
 
@@ -91,40 +91,27 @@ struct Release {
     delta: LedgerDelta,
     fragments: Vec<Fragments>,
     risk: Risk,
-    crowds: Crowds,
+    crowd: Crowd,
     smallest_crowds: Vec<u64>,
 }
 
 impl Release {
     fn of(counts: Vec<GroupCount>, given: &Given<'_>, ledger: LedgerAt<'_>) -> Self {
-        let age_ms = given.age_ms;
-        let mut delta = LedgerDelta {
-            time: u32::try_from(age_ms.div_euclid(1000).max(0)).unwrap_or(u32::MAX),
-            ..LedgerDelta::default()
-        };
-        let (mut risk, mut crowds) = (Risk::default(), Crowds::default());
+        let (mut risk, mut crowd) = (Risk::default(), Crowd::default());
         let mut smallest_crowds = Vec::with_capacity(counts.len());
         let mut fragments = Vec::with_capacity(counts.len());
-        let (mut showings, mut pairs, mut said) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut pairs, mut said) = (Vec::new(), Vec::new());
         for count in counts {
             said.extend(count.said);
-            showings.extend(count.showings);
             pairs.extend(count.pairs);
             risk.add(count.risk);
-            crowds.add(count.crowds);
-            smallest_crowds.push(count.crowds.batch.smallest);
-            for (class, subjects) in count.delta {
-                delta.classes.push((class, u32::try_from(subjects.len()).expect("bounded by the batch")));
-                delta.subjects.extend(subjects);
-            }
+            crowd.add(count.crowd);
+            smallest_crowds.push(count.crowd.smallest);
             fragments.push(count.fragments);
         }
-        delta.support = budget::delta(given, pairs, ledger);
-        delta.said = ledger.said().map(|known| known.delta(&said, age_ms)).unwrap_or_default();
-        showings.sort_unstable();
-        delta.tally =
-            ledger.shown().map(|shown| shown.tally().delta(&showings, given.sequence, age_ms)).unwrap_or_default();
-        Self { delta, fragments, risk, crowds, smallest_crowds }
+        let support = budget::delta(given, pairs, ledger);
+        let said = ledger.said().map(|known| known.delta(&said, given.age_ms)).unwrap_or_default();
+        Self { delta: LedgerDelta { support, said }, fragments, risk, crowd, smallest_crowds }
     }
 }
 
@@ -132,11 +119,8 @@ impl Release {
 /// below k.
 fn is_whole(proposed: &[ProposedGroup], given: &Given<'_>, terms: &[GroupTerms], release: &Release) -> bool {
     let lines: usize = proposed.iter().map(|group| group.rows.len()).sum();
-    let learned: usize = release.delta.classes.iter().map(|(_, subjects)| *subjects as usize).sum();
     release.risk.lines == lines as u64
-        && release.crowds.batch.lines == release.crowds.window.lines
-        && release.crowds.window.below_k == 0
-        && learned == release.delta.subjects.len()
+        && release.crowd.below_k == 0
         && proposed.iter().zip(terms).all(|(group, terms)| {
             let subjects = group.rows.iter().map(|&row| given.subjects[row as usize]);
             let most = match terms.lines {

@@ -6,16 +6,12 @@
 pub enum Violation {
     #[error("a class has fewer than k subjects")]
     ClassBelowK,
-    #[error("a class has fewer subjects in its batch than it needs there")]
-    BatchCrowd,
     #[error("a class has fewer than k subjects whose raw values cannot be excluded")]
     Narrowed,
-    #[error("a sensitive value has fewer than k subjects of its own, or fewer in its batch than it needs there")]
+    #[error("a sensitive value has fewer than k subjects of its own")]
     SensitiveBelowK,
     #[error("a class does not satisfy the models of a sensitive attribute")]
     Model,
-    #[error("a class has fewer people of a population than its k-map asks for")]
-    Listed,
     #[error("a sensitive cell that is not exact says who, or what")]
     TellingCell,
     #[error("a protected sensitive cell is generalized, or of a record that names nobody")]

@@ -37,12 +37,11 @@ const SURROUNDINGS: [&str; 10] =
     ["source", "registry", "state", "compute", "telemetry", "process", "schema", "test", "keep", "erasure"];
 
 /// Keys of any section that name places.
-const PLACES: [&str; 16] = [
+const PLACES: [&str; 15] = [
     "path",
     "file",
     "topic",
     "prime",
-    "population",
     "brokers",
     "librdkafka",
     "dead_letter_topic",
@@ -153,7 +152,7 @@ mod tests {
         let other: [fn(&mut Config); 7] = [
             |c| c.process.memory_limit = Some(2 << 30),
             |c| c.privacy.k = 6,
-            |c| c.privacy.recoding = crate::config::Recoding::Ladder,
+            |c| c.privacy.max_lines_per_subject = 2,
             |c| c.plan.window_records = 7,
             |c| c.batch.max_records = 77,
             |c| c.treatment.preset = crate::config::Preset::A,

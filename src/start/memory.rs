@@ -40,10 +40,8 @@ const LEAST_CLIENT: u64 = 4 * MIB;
 /// What the parts may hold. Without a limit these are the limits of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// As `state.max_ledger_classes`.
-    pub max_ledger_classes: usize,
-    /// As `state.max_shown_values`.
-    pub max_shown_values: usize,
+    /// As `state.max_budget_entries`.
+    pub max_budget_entries: usize,
     /// Pairs of a subject and a group that are remembered as said.
     pub max_said_lines: usize,
     /// Lines that wait for their delay.
@@ -80,8 +78,7 @@ pub struct Queues {
 
 fn unlimited(config: &Config) -> Bounds {
     Bounds {
-        max_ledger_classes: config.state.max_ledger_classes,
-        max_shown_values: config.state.max_shown_values,
+        max_budget_entries: config.state.max_budget_entries,
         max_said_lines: config.tuning.max_said_lines,
         max_waiting_lines: config.max_waiting_lines(),
         max_edges: MAX_EDGES,
@@ -122,20 +119,13 @@ fn queues_within(config: &Config, share: u64) -> (u64, u64, u64, u64) {
 }
 
 /// Bytes that entries of the ledger take at worst, by limit: tables and lists that have just doubled.
-fn entries(config: &Config, schema: &Schema) -> [(u64, u64); 4] {
+fn entries(config: &Config, schema: &Schema) -> [(u64, u64); 3] {
     let privacy = &config.privacy;
-    let (k, width) = (privacy.crowd() as u64, schema.attributes.len() as u64);
-    let mut class = if privacy.support_window.is_zero() { 0 } else { 84 + 32 * k };
-    if privacy.recoding == crate::config::Recoding::Strict && privacy.crowd_in_batch() < privacy.crowd() {
-        class += 2 * (192 + 4 * width);
-    }
-    if privacy.min_tenure > 0 || privacy.max_classes_per_subject > 0 {
-        class += 160;
-    }
+    let width = schema.attributes.len() as u64;
+    let asked = privacy.min_tenure > 0 || privacy.max_classes_per_subject > 0;
     let delays = schema.subject.is_some() && !privacy.longest_delay().is_zero();
     [
-        (config.state.max_ledger_classes as u64, class),
-        (config.state.max_shown_values as u64, if privacy.model.is_empty() { 0 } else { 178 }),
+        (config.state.max_budget_entries as u64, if asked { 160 } else { 0 }),
         (config.tuning.max_said_lines as u64, if delays { 76 } else { 0 }),
         (config.max_waiting_lines() as u64, if delays { 320 + 8 * width } else { 0 }),
     ]
@@ -191,10 +181,9 @@ fn divide(config: &Config, schema: &Schema, limit: u64) -> Option<Division> {
         (MemoryPart::Reserve, limit / 5),
     ];
     let bounds = Bounds {
-        max_ledger_classes: fitting(0),
-        max_shown_values: fitting(1),
-        max_said_lines: fitting(2),
-        max_waiting_lines: fitting(3),
+        max_budget_entries: fitting(0),
+        max_said_lines: fitting(1),
+        max_waiting_lines: fitting(2),
         max_edges: pairs,
         max_batch_bytes,
         // The rest is for the sample, for batches, for what waits, and for what has gone since values were last forgotten.
@@ -310,8 +299,7 @@ impl Division {
         let pairs = [
             ("batch.max_bytes", asked.max_batch_bytes, own.max_batch_bytes),
             ("pairs of values in the model", asked.max_edges, own.max_edges),
-            ("state.max_ledger_classes", asked.max_ledger_classes as u64, own.max_ledger_classes as u64),
-            ("state.max_shown_values", asked.max_shown_values as u64, own.max_shown_values as u64),
+            ("state.max_budget_entries", asked.max_budget_entries as u64, own.max_budget_entries as u64),
             ("lines remembered as said", asked.max_said_lines as u64, own.max_said_lines as u64),
             ("lines that wait", asked.max_waiting_lines as u64, own.max_waiting_lines as u64),
         ];

@@ -20,7 +20,7 @@ fn without_a_limit_nothing_is_lowered() {
     let (config, schema) = config(|_| {});
     assert_eq!(division(&config, &schema), None);
     let bounds = bounds(&config, &schema);
-    assert_eq!((bounds.max_ledger_classes, bounds.value_bytes, bounds.dictionary_bytes), (2_000_000, None, None));
+    assert_eq!((bounds.max_budget_entries, bounds.value_bytes, bounds.dictionary_bytes), (2_000_000, None, None));
     assert_eq!(closing(&config, &schema), Limits::of(&config));
     assert_eq!(queues(&config), None);
     assert!(problems(&config, &schema, "t.toml").is_empty());
@@ -58,7 +58,7 @@ fn more_memory_lowers_no_limit() {
         config.process.memory_limit = Some(mib * MIB);
         let Some(Division { bounds, .. }) = division(&config, &schema) else { continue };
         if let Some(before) = before {
-            assert!(bounds.max_ledger_classes >= before.max_ledger_classes, "at {mib} MiB");
+            assert!(bounds.max_budget_entries >= before.max_budget_entries, "at {mib} MiB");
             assert!(bounds.max_edges >= before.max_edges && bounds.max_batch_bytes >= before.max_batch_bytes);
             assert!(bounds.dictionary_bytes >= before.dictionary_bytes, "at {mib} MiB");
         }
@@ -66,7 +66,7 @@ fn more_memory_lowers_no_limit() {
     }
     let largest = before.expect("some do");
     assert_eq!(
-        (largest.max_ledger_classes, largest.max_edges, largest.max_batch_bytes),
+        (largest.max_budget_entries, largest.max_edges, largest.max_batch_bytes),
         (2_000_000, 2_000_000, 64 << 20)
     );
 }
@@ -79,17 +79,15 @@ proptest! {
         window in 1_000_usize..400_000,
         classes in 1_usize..20_000_000,
         batch in 1_u64..256,
-        models in any::<bool>(),
+        tenure in 0_u32..2,
     ) {
         let (config, schema) = config(|c| {
             c.process.memory_limit = Some(mib * MIB);
             c.privacy.k = k;
             c.plan.window_records = window;
-            c.state.max_ledger_classes = classes;
+            c.privacy.min_tenure = tenure;
+            c.state.max_budget_entries = classes;
             c.batch.max_bytes = batch * MIB;
-            if models {
-                c.privacy.model = vec![crate::config::PrivacyModel::default()];
-            }
         });
         let Some(division) = division(&config, &schema) else {
             prop_assert_eq!(problems(&config, &schema, "t.toml").len(), 1);
@@ -98,7 +96,7 @@ proptest! {
         let together: u64 = division.parts.iter().map(|(_, bytes)| bytes).sum();
         prop_assert!(together.abs_diff(mib * MIB) <= 8, "{} of {}", together, mib * MIB);
         let (own, asked) = (&division.bounds, unlimited(&config));
-        prop_assert!(own.max_ledger_classes <= asked.max_ledger_classes && own.max_shown_values <= asked.max_shown_values);
+        prop_assert!(own.max_budget_entries <= asked.max_budget_entries);
         prop_assert!(own.max_said_lines <= asked.max_said_lines && own.max_waiting_lines <= asked.max_waiting_lines);
         prop_assert!(own.max_edges <= asked.max_edges && own.max_batch_bytes <= asked.max_batch_bytes);
         prop_assert!(own.max_batch_bytes >= config.source.max_record_bytes);

@@ -9,7 +9,6 @@
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
 //! | [`digest`] | the digest of a policy |
-//! | [`population`] | the people of a k-map |
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
 //! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
@@ -44,7 +43,6 @@ pub mod nested;
 pub mod output_names;
 pub mod output_schema;
 mod parts;
-pub mod population;
 pub mod probe;
 pub mod profiles;
 pub mod protections;

@@ -3,11 +3,8 @@
 use crate::anonymity::privacy::protection::{Protection, Requirement};
 use crate::anonymity::privacy::{Ground, Model};
 use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
-use crate::ledger::tally::Keeps;
 use crate::records::schema::{Role, Schema};
 use crate::release::models::{Claim, Distance};
-use crate::start::exploded::most_of_batch;
-use crate::start::memory::bounds;
 
 /// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
 ///
@@ -36,22 +33,6 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
         }
     }
     found.sort_unstable_by_key(|protection| protection.attribute);
-    let whole = found.iter().filter(|p| p.needs_every_pair()).count();
-    let batch = most_of_batch(config, schema.explode.is_some()) * (config.privacy.max_hold_batches as usize + 1);
-    // Where the limit of the memory leaves room for fewer, as many as that.
-    if !config.batch.is_whole && whole * batch > bounds(config, schema).max_shown_values {
-        problems.push(Problem {
-            file: file.to_owned(),
-            key: "state.max_shown_values".to_owned(),
-            message: format!(
-                "a batch of {batch} records with {whole} attribute(s) whose every value counts finds no room"
-            ),
-            remedy: match config.process.memory_limit {
-                None => format!("set at least {}", whole * batch),
-                Some(_) => format!("set at least {}, and raise process.memory_limit", whole * batch),
-            },
-        });
-    }
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
@@ -70,22 +51,9 @@ fn asked(model: &PrivacyModel, config: &Config, schema: &Schema) -> Result<Optio
             let message = "a stream keeps one k, that of privacy.k".to_owned();
             return implied(model, config, message, "set privacy.k to the greater of the two");
         }
-        (ModelKind::KMap, _) if model.population.is_some() => {
-            // Judged by the file, beside R(k).
-            return match model.k {
-                Some(1..) => Ok(None),
-                _ => Err(("k", "a class needs at least one person of the population".to_owned(), "give 1 or more")),
-            };
-        }
         (ModelKind::KMap, _) => {
-            let message =
-                "a stream knows no population but its own subjects, of which each class has privacy.k".to_owned();
-            return implied(
-                model,
-                config,
-                message,
-                "name a file of people in `population` of the model, or set privacy.k to the greater of the two",
-            );
+            let message = "a stream knows no population but its own subjects, of which each class has privacy.k";
+            return Err(("kind", message.to_owned(), "remove the model, or anonymize the data set at once"));
         }
         (ModelKind::DeltaPresence, _) => {
             let message =
@@ -124,16 +92,6 @@ fn implied(
         Some(k) if (1..=config.privacy.k as u64).contains(&k) => Ok(None),
         _ => Err(("k", message, remedy)),
     }
-}
-
-/// What the tally keeps for them.
-#[must_use]
-pub fn kept(protections: &[Protection]) -> Vec<(usize, Keeps)> {
-    let of = |p: &Protection| {
-        let keeps = if p.needs_every_pair() { Keeps::Everything } else { Keeps::Few { l: p.representatives() } };
-        (p.attribute, keeps)
-    };
-    protections.iter().map(of).collect()
 }
 
 /// What verification recounts of a model of sensitive values, in its own words; none for the others.

@@ -7,7 +7,7 @@
 use super::checked::Checked;
 use super::output_names::written_under;
 use super::output_schema::output_schemas;
-use crate::config::{Config, Recoding};
+use crate::config::Config;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -45,8 +45,7 @@ pub const RULES: &[Rule] = &[
     rule("batch", Change::Free, "the batch after the next one is closed by it"),
     rule("schema", Change::Free, "where the file is may change; what records are and how they generalize must stay"),
     rule("privacy", Change::Free, "what leaves from then on is judged by it"),
-    rule("privacy.support_window", Change::Longer, "for what has left, the longer window was promised"),
-    rule("privacy.recoding", Change::Start, "strict recoding relies on raw tuples that it has remembered"),
+    rule("privacy.release_window", Change::Longer, "for what has left, the longer window was promised"),
     rule("privacy.max_delay", Change::Start, "which lines wait, and until when, is drawn when they come"),
     rule("privacy.max_classes_per_subject", Change::Start, "who supports what is remembered where it is asked for"),
     rule("privacy.min_tenure", Change::Start, "who has been seen is remembered where it is asked for"),
@@ -127,7 +126,7 @@ pub fn refusals(old: &Checked, new: &Checked) -> Vec<Refusal> {
         match rule_for(&key) {
             Some(Rule { change: Change::Free, .. }) => {}
             Some(Rule { change: Change::Longer, .. })
-                if new.config.privacy.support_window >= old.config.privacy.support_window => {}
+                if new.config.privacy.release_window >= old.config.privacy.release_window => {}
             Some(Rule { change: Change::Longer, why, .. }) => {
                 refuse(&key, format!("{why}: it may become longer, and a shorter one needs a new start"));
             }
@@ -150,21 +149,11 @@ pub fn refusals(old: &Checked, new: &Checked) -> Vec<Refusal> {
         let why = "what leaves would have another schema than the one that is registered: this needs a new start";
         refuse("treatment", why.to_owned());
     }
-    if remembers_tuples(&new.config) && !remembers_tuples(&old.config) {
-        let why = "strict recoding would have to remember raw tuples for it, and has not: keep privacy.batch_crowd at privacy.k, \
-                   or start anew";
-        refuse("privacy.batch_crowd", why.to_owned());
-    }
     if new.config.treatment.may_be_untruthful() && !old.config.treatment.may_be_untruthful() {
         let why = "what leaves may be untrue under it, and readers are told at a start: this needs a new start";
         refuse("treatment", why.to_owned());
     }
     found
-}
-
-/// Whether strict recoding remembers raw tuples: a crowd in the batch keeps its promise by itself.
-fn remembers_tuples(config: &Config) -> bool {
-    config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < config.privacy.crowd()
 }
 
 #[cfg(test)]
@@ -199,7 +188,7 @@ mod tests {
             |_| {},
             |c| c.privacy.k = 9,
             |c| c.privacy.k = 2,
-            |c| c.privacy.support_window = Duration::from_hours(48),
+            |c| c.privacy.release_window = Duration::from_hours(48),
             |c| c.batch.max_records = 7,
             |c| c.plan.interval = Duration::from_secs(1),
         ];
@@ -210,17 +199,15 @@ mod tests {
 
     #[test]
     fn everything_else_is_refused_by_name() {
-        let cases: [(fn(&mut Config), &str); 12] = [
+        let cases: [(fn(&mut Config), &str); 10] = [
             (|c| c.source.group = "other".to_owned(), "source.group"),
             (|c| c.source.brokers = "other:9092".to_owned(), "source.brokers"),
             (|c| c.sink.topic = "other".to_owned(), "sink.topic"),
             (|c| c.state.path = "other".into(), "state.path"),
             (|c| c.telemetry.listen = "127.0.0.1:1".to_owned(), "telemetry.listen"),
             (|c| c.secret = crate::config::Secret::new(vec![7; 32]).ok(), "state.secret_file"),
-            (|c| c.privacy.support_window = Duration::from_hours(1), "privacy.support_window"),
+            (|c| c.privacy.release_window = Duration::from_hours(1), "privacy.release_window"),
             (|c| c.privacy.min_tenure = 3, "privacy.min_tenure"),
-            (|c| c.privacy.recoding = Recoding::Ladder, "privacy.recoding"),
-            (|c| c.privacy.batch_crowd = Some(0), "privacy.batch_crowd"),
             (
                 |c| {
                     c.treatment.rule = vec![TreatmentRule {

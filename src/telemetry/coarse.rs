@@ -27,9 +27,8 @@ const DELAYED_LINES: u64 = 1_000;
 const BEFORE: f64 = 0.05;
 const AFTER: f64 = 0.01;
 const DRIFT: f64 = 0.05;
-/// Steps of the mean crowd of a line, in its batch and in the window.
-const BATCH_CROWD: f64 = 1.0;
-const WINDOW_CROWD: f64 = 10.0;
+/// Steps of the mean crowd of a line.
+const CROWD: f64 = 1.0;
 
 /// Draws that follow from a key: with it they can be repeated, without it nobody can foresee them.
 #[derive(Clone, Copy, Default)]
@@ -191,20 +190,12 @@ impl Coarse {
             delayed_lines: delays.lines,
             delay_seconds: delays.seconds,
             seconds: tenths_of_milliseconds(&report.seconds),
-            ledger_classes: sizes.ledger_classes,
             ledger_bytes: sizes.ledger_bytes,
-            shown_values: sizes.shown_values,
             supporters: sizes.supporters,
             waiting_lines: sizes.waiting_lines,
             said_lines: sizes.said_lines,
             profiles: sizes.profiles,
-            crowd_in_batch: self.crowd(report.crowd_in_batch),
-            crowd_in_window: CrowdPicture {
-                // No class is smaller than k: what lies above is one crowd's own size.
-                smallest: report.crowd_in_window.smallest.min(k as u64),
-                average: sizes.crowd_in_window.average,
-                share_below_k: report.crowd_in_window.share_below_k,
-            },
+            crowd: self.crowd(report.crowd),
             window_records: sizes.window_records,
             dictionary_values: sizes.dictionary_values,
             dictionary_bytes: sizes.dictionary_bytes,
@@ -235,17 +226,11 @@ impl Coarse {
 
     fn sizes(&self, report: &BatchReport) -> BatchReport {
         BatchReport {
-            ledger_classes: self.count("ledger classes", report.ledger_classes),
             ledger_bytes: self.bytes("ledger bytes", report.ledger_bytes),
-            shown_values: self.count("shown values", report.shown_values),
             supporters: self.count("supporters", report.supporters),
             waiting_lines: self.count("waiting lines", report.waiting_lines),
             said_lines: self.count("said lines", report.said_lines),
             profiles: self.count("profiles", report.profiles),
-            crowd_in_window: CrowdPicture {
-                average: in_steps(report.crowd_in_window.average, WINDOW_CROWD, self.draw("crowd in window")),
-                ..CrowdPicture::default()
-            },
             // Under a limit of memory the window is as long as its different values allow.
             window_records: self.count("window records", report.window_records),
             dictionary_values: self.count("dictionary values", report.dictionary_values),
@@ -265,7 +250,7 @@ impl Coarse {
 
     /// Crowds of lines that everybody sees; how many people are behind them, one by one, is not for everybody.
     fn crowd(&self, crowd: CrowdPicture) -> CrowdPicture {
-        CrowdPicture { average: in_steps(crowd.average, BATCH_CROWD, self.draw("crowd in batch")), ..crowd }
+        CrowdPicture { average: in_steps(crowd.average, CROWD, self.draw("crowd in batch")), ..crowd }
     }
 
     /// The picture of the records that have come since the last one. The worst of them is not shown: where some stand out
@@ -297,16 +282,7 @@ impl Coarse {
 
     /// Whether a limit that was reached is to be counted: one that a single value can reach, only once in a while.
     pub fn may_count(&mut self, second: u64, limit: Limit) -> bool {
-        let of_values = matches!(
-            limit,
-            Limit::LedgerClasses
-                | Limit::Witnesses
-                | Limit::ShownValues
-                | Limit::DictionaryValues
-                | Limit::Memory
-                | Limit::ModelEdges
-                | Limit::Profiles
-        );
+        let of_values = matches!(limit, Limit::DictionaryValues | Limit::Memory | Limit::ModelEdges | Limit::Profiles);
         if !of_values {
             return true;
         }
@@ -464,8 +440,10 @@ mod tests {
     fn a_limit_of_values_is_counted_once_in_a_while() {
         let mut coarse = Coarse::default();
         let mut counted = |second, limit| coarse.may_count(second, limit);
-        assert!(counted(5, Limit::ShownValues) && !counted(6, Limit::ShownValues) && counted(6, Limit::Witnesses));
-        assert!(counted(605, Limit::ShownValues));
+        assert!(
+            counted(5, Limit::DictionaryValues) && !counted(6, Limit::DictionaryValues) && counted(6, Limit::Memory)
+        );
+        assert!(counted(605, Limit::DictionaryValues));
         assert!(counted(6, Limit::WaitingLines) && counted(6, Limit::WaitingLines));
     }
 }

@@ -15,6 +15,6 @@ pub use batches::{BatchAborted, BatchCommitted};
 pub use erasures::{ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, SubjectsErased};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
-pub use promises::{LimitReached, PastUnknown, PopulationsRead, StateRecovered, VerificationRefused};
+pub use promises::{LimitReached, StateRecovered, VerificationRefused};
 pub use records::{AttributesNeverMet, ColumnsDropped, Doubt, FileDivided, FileOpened, WrongType};
 pub use reloads::{PolicyInForce, Reloaded};

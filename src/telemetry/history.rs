@@ -43,10 +43,8 @@ pub struct Point {
     pub risk_before: RiskPicture,
     /// Risk of what left.
     pub risk_after: RiskPicture,
-    /// Crowds in the batch alone.
-    pub crowd_in_batch: CrowdPicture,
-    /// Crowds inside the support window.
-    pub crowd_in_window: CrowdPicture,
+    /// Crowds of what left.
+    pub crowd: CrowdPicture,
     /// Mean loss of the present cells, 0 to 1.
     pub loss: f64,
     /// Share of the present cells that left exactly, 0 to 1.
@@ -75,8 +73,7 @@ impl History {
                 lag_records: last.lag_records,
                 risk_before: last.risk_before,
                 risk_after: last.risk_after,
-                crowd_in_batch: last.crowd_in_batch,
-                crowd_in_window: last.crowd_in_window,
+                crowd: last.crowd,
                 loss: last.loss,
                 exact_share: last.exact_share,
                 ..Point::default()
@@ -104,8 +101,7 @@ impl History {
         point.lag_records = report.lag_records;
         point.risk_before = report.risk_before;
         point.risk_after = report.risk_after;
-        point.crowd_in_batch = report.crowd_in_batch;
-        point.crowd_in_window = report.crowd_in_window;
+        point.crowd = report.crowd;
         point.loss = report.loss;
         point.exact_share = report.exact_share;
     }

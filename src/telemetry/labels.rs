@@ -207,12 +207,6 @@ labels! {
 labels! {
     /// A stated limit that was reached.
     Limit {
-        /// The ledger remembers no further classes: their records are suppressed.
-        LedgerClasses = "ledger_classes",
-        /// Strict recoding remembers no further raw tuples: more is recoded than would have to be.
-        Witnesses = "witnesses",
-        /// The tally remembers no further sensitive values: those that must all be known are suppressed.
-        ShownValues = "shown_values",
         /// Tenure and budgets remember nobody further, who therefore supports nothing new.
         Supporters = "supporters",
         /// A dictionary takes no further values: they count as the root.
@@ -244,7 +238,6 @@ labels! {
 labels! { BatchOutcome { Committed = "committed", Aborted = "aborted", } }
 labels! { Direction { In = "in", Out = "out", } }
 labels! { Picture { Before = "before", After = "after", } }
-labels! { Scope { Batch = "batch", Window = "window", } }
 labels! { CrowdSize { Smallest = "smallest", Average = "average", } }
 labels! { Statistic { Highest = "highest", Average = "average", } }
 labels! { PartitionChange { Assigned = "assigned", Revoked = "revoked", Lost = "lost", } }

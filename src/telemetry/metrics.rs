@@ -9,7 +9,7 @@ use super::divided::Parts;
 use super::erasure_metrics::Erasures;
 use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, Outcome, PartitionChange, Picture,
-    ReloadOutcome, SchemaOutcome, Scope, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
+    ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
 };
 use super::planned::Planning;
 use super::reason::RejectionReason;
@@ -55,8 +55,8 @@ pub(super) struct Flow {
 pub(super) struct Quality {
     pub risk: PerLabel<Picture, PerLabel<Statistic, Gauge>>,
     pub below_k: PerLabel<Picture, Gauge>,
-    pub crowds: PerLabel<Scope, PerLabel<CrowdSize, Gauge>>,
-    pub crowds_below_k: PerLabel<Scope, Gauge>,
+    pub crowds: PerLabel<CrowdSize, Gauge>,
+    pub crowds_below_k: Gauge,
     pub loss: Gauge,
     pub exact_share: Gauge,
     pub suppressed_share: Gauge,
@@ -90,9 +90,7 @@ pub(super) struct Profiles {
 
 /// What is remembered, in memory and on disk.
 pub(super) struct Memory {
-    pub ledger_classes: IntGauge,
     pub ledger_bytes: IntGauge,
-    pub shown_values: IntGauge,
     pub supporters: IntGauge,
     pub dictionary_values: IntGauge,
     pub window_records: IntGauge,
@@ -246,13 +244,6 @@ impl Quality {
             ),
             &["picture", "statistic"],
         ));
-        let crowds = shelf.keep(GaugeVec::new(
-            Opts::new(
-                "throng_crowd_subjects",
-                "Subjects in the class of a fragment of the last batch: in its own batch, and inside the support window.",
-            ),
-            &["scope", "statistic"],
-        ));
         Self {
             risk: PerLabel::new(|picture: Picture| {
                 PerLabel::new(|statistic: Statistic| {
@@ -264,13 +255,14 @@ impl Quality {
                 "Share of records whose class has fewer than k subjects; before: of at least 1,000 records, rounded and held.",
                 "picture",
             ),
-            crowds: PerLabel::new(|scope: Scope| {
-                PerLabel::new(|size: CrowdSize| crowds.with_label_values(&[scope.as_str(), size.as_str()]))
-            }),
-            crowds_below_k: shelf.gauges(
+            crowds: shelf.gauges(
+                "throng_crowd_subjects",
+                "Subjects in the class of a fragment of the last batch.",
+                "statistic",
+            ),
+            crowds_below_k: shelf.gauge(
                 "throng_fragments_below_k_share",
-                "Share of the last batch's fragments with fewer than k subjects in their class: in their own batch, and inside the support window.",
-                "scope",
+                "Share of the last batch's fragments with fewer than k subjects in their class.",
             ),
             loss: shelf.gauge("throng_information_loss", "Mean loss of the last batch's present cells, 0 to 1."),
             exact_share: shelf.gauge("throng_cells_exact_share", "Share of the last batch's cells that left exactly."),
@@ -361,26 +353,29 @@ impl Profiles {
 impl Memory {
     fn new(shelf: &Shelf) -> Self {
         Self {
-            ledger_classes: shelf.count("throng_ledger_classes", "Released classes that the ledger remembers, rounded and held."),
             ledger_bytes: shelf.count("throng_ledger_bytes", "Memory of the ledger, rounded and held."),
-            shown_values: shelf.count(
-                "throng_ledger_shown_values",
-                "Sensitive values that the ledger remembers for the privacy models, one for each class, value and subject; rounded and held.",
-            ),
             supporters: shelf.count(
                 "throng_ledger_supporters",
                 "People, and classes that each of them supports, that the ledger remembers for tenure and budgets.",
             ),
-            dictionary_values: shelf.count("throng_dictionary_values", "Distinct values in all dictionaries, rounded and held."),
+            dictionary_values: shelf
+                .count("throng_dictionary_values", "Distinct values in all dictionaries, rounded and held."),
             window_records: shelf.count("throng_window_records", "Records in the planner's window."),
-            model_nodes: shelf.count("throng_model_nodes", "Values that the model of the window counts, rounded and held."),
-            model_edges: shelf.count("throng_model_edges", "Pairs of values seen together that the model counts, rounded and held."),
+            model_nodes: shelf
+                .count("throng_model_nodes", "Values that the model of the window counts, rounded and held."),
+            model_edges: shelf
+                .count("throng_model_edges", "Pairs of values seen together that the model counts, rounded and held."),
             model_bytes: shelf.count("throng_model_bytes", "Memory of the model's counts, rounded and held."),
-            model_left_out_pairs: shelf.count("throng_model_left_out_pairs", "Pairs of attributes that the model no longer counts, for want of room."),
+            model_left_out_pairs: shelf.count(
+                "throng_model_left_out_pairs",
+                "Pairs of attributes that the model no longer counts, for want of room.",
+            ),
             state_bytes: shelf.count("throng_state_bytes", "State on disk, rounded and held."),
             state_free_bytes: shelf.count("throng_state_free_bytes", "Bytes that are free on the disk of the state."),
-            state_recovery_seconds: shelf.gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
-            state_recovered_deltas: shelf.count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
+            state_recovery_seconds: shelf
+                .gauge("throng_state_recovery_seconds", "Time that the last start took to read its state."),
+            state_recovered_deltas: shelf
+                .count("throng_state_recovered_deltas", "Batch deltas replayed at the last start."),
             resident: shelf.count("throng_process_resident_memory_bytes", "Resident memory of the process."),
             parts: Parts::new(shelf),
         }

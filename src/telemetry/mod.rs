@@ -28,8 +28,8 @@ pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag,
     ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered, FileDivided, FileOpened, LimitReached,
-    PastUnknown, PlanAdopted, PlannerFailed, PolicyInForce, PopulationsRead, ProfileRefused, ProfileUpdate,
-    ProfilesLag, ProfilesRead, Reloaded, StateRecovered, SubjectsErased, VerificationRefused, WrongType,
+    PlanAdopted, PlannerFailed, PolicyInForce, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded,
+    StateRecovered, SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -179,14 +179,10 @@ pub struct BatchReport {
     /// Numbers that another one of the batch has taken the place of.
     pub altered_cells: u64,
 
-    /// Classes that the ledger remembers.
-    pub ledger_classes: u64,
     /// Memory of the ledger.
     pub ledger_bytes: u64,
     /// People, and classes that each of them supports, that the ledger remembers for tenure and budgets.
     pub supporters: u64,
-    /// Sensitive values that the ledger remembers for the privacy models.
-    pub shown_values: u64,
     /// Cells of attributes under a privacy model that left suppressed in this batch's fragments.
     pub withheld_cells: u64,
     /// Values in all dictionaries.
@@ -218,12 +214,10 @@ pub struct BatchReport {
 
     /// Risk of the batch's records as they came. On pages and in metrics: of at least a thousand records, rounded and held.
     pub risk_before: RiskPicture,
-    /// Risk of the fragments as they left, with the ledger's support.
+    /// Risk of the fragments as they left.
     pub risk_after: RiskPicture,
-    /// Crowds of the fragments as they left: of readers who see the batch arrive, and of all others.
-    pub crowd_in_batch: CrowdPicture,
-    /// As above, for readers who do not see the batch arrive.
-    pub crowd_in_window: CrowdPicture,
+    /// Crowds of the fragments as they left.
+    pub crowd: CrowdPicture,
     /// Present quasi cells of the records that were settled: what `loss` and `exact_share` are means over.
     pub quasi_cells: u64,
     /// Mean loss of the present cells, 0 (exact) to 1 (all suppressed).

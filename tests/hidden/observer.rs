@@ -71,13 +71,10 @@ pub fn too_telling(bench: &Bench, rows: &[Row], treated: &Treated) -> Option<(us
             let class = print(&shape.quasi).into_values().collect();
             classes.entry(class).or_default().push((*row, print(&shape.sensitive)));
         }
-        // Whether k people have a value, or have shown it.
+        // Whether k people have a value.
         let printable = |a: usize, text: &String| {
             let having: Vec<u32> = everybody.iter().copied().filter(|row| texts[*row as usize][a] == *text).collect();
-            let shown = bench.shown.iter().filter(|(of, shown, _)| *of == a && shown == text);
-            let mut subjects = people(&having);
-            subjects.extend(shown.map(|(_, _, subject)| *subject).filter(|subject| *subject != 0));
-            subjects.len() >= bench.k
+            people(&having).len() >= bench.k
         };
         let silent = |a: usize, of: &[(u32, BTreeMap<usize, String>)]| of.iter().all(|(_, cells)| cells[&a] == "\"*\"");
         let all: Vec<_> = classes.values().flatten().cloned().collect();

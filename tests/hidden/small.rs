@@ -1,4 +1,4 @@
-//! Small batches through treatment, verification and ledger.
+//! Small batches through treatment and verification.
 
 use crate::observer::{Cell, Row, Treated};
 use std::path::Path;
@@ -9,17 +9,16 @@ use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::anonymity::treatment::spaces::spaces;
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
 use throng::codec::LineFormat;
-use throng::ledger::classes::Ledger;
-use throng::ledger::witnesses::Witnesses;
+use throng::ledger::per_subject::Ledger;
 use throng::records::codebook::{CellId, Codebook};
 use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::holders::Holders;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
-use throng::release::given::{Given, GroupTerms, Needs};
+use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verified::Verified;
 use throng::release::verify::{Refusal, verify};
@@ -52,20 +51,15 @@ const CLOCK: i64 = 1_700_000_000_000;
 
 pub struct Bench {
     pub k: usize,
-    strict: bool,
     pub books: Vec<Codebook>,
     plan: Plan,
     names: GroupNames,
     terms: Vec<GroupTerms>,
-    pub ledger: Ledger,
-    /// Exact values shown before: sensitive attribute, text, subject.
-    pub shown: Vec<(usize, String, u64)>,
-    pub window: u32,
 }
 
 impl Bench {
     /// One group or two, with one sensitive attribute or two, or no quasi attribute at all.
-    pub fn new(k: usize, window: u32, groups: usize, strict: bool) -> Self {
+    pub fn new(k: usize, groups: usize) -> Self {
         let schema = Schema::parse(SCHEMA, "small.toml", Path::new("")).expect("a schema");
         let key = DigestKey([7; 32]);
         let books: Vec<Codebook> =
@@ -87,7 +81,7 @@ impl Bench {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 2.0,
             window_records: 1000,
-            batch: None,
+            batch_records: 100,
         };
         let plan = make_plan(1, &shapes, &Sample::new(3, 100, 1000), &books, &settings);
         let digests = NameDigest::new(&key);
@@ -100,17 +94,13 @@ impl Bench {
             base,
             sensitive_bases: names.sensitive_bases.clone(),
             protected: Vec::new(),
-            listed: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
             shown_beside: Vec::new(),
+            holders_beside: Holders::default(),
         };
         let terms = plan.groups.iter().zip(names.layouts.iter().zip(&names.bases)).map(terms).collect();
-        let mut ledger = Ledger::new(k, window, 10_000);
-        if strict {
-            ledger.keep_witnesses(Witnesses::new(k, 10_000, spaces(&plan, &names)));
-        }
-        Self { k, strict, books, plan, names, terms, ledger, shown: Vec::new(), window }
+        Self { k, books, plan, names, terms }
     }
 
     pub fn groups(&self) -> &[Group] {
@@ -131,26 +121,13 @@ impl Bench {
 
     pub fn treat(&mut self, rows: &[Row]) -> Treated {
         let batch = self.encode(rows);
-        let policy = Policy {
-            k: self.k,
-            batch_crowd: 0,
-            strict: self.strict,
-            min_subjects: self.k,
-            max_hold_batches: 0,
-            hold_above_loss: 0.0,
-        };
+        let policy = Policy { k: self.k, min_subjects: self.k, max_hold_batches: 0, hold_above_loss: 0.0 };
         let waited = vec![0; rows.len()];
-        let at = self.ledger.at(CLOCK);
+        let ledger = Ledger::default();
         let everybody = Mask::default();
-        let rules = Rules {
-            plan: &self.plan,
-            names: &self.names,
-            books: &self.books,
-            policy: &policy,
-            protected: &[],
-            populations: &[],
-        };
-        let proposal = treat(&Records { batch: &batch, mask: &everybody, waited: &waited, last: true }, &rules, &at);
+        let rules = Rules { plan: &self.plan, names: &self.names, books: &self.books, policy: &policy, protected: &[] };
+        let records = Records { batch: &batch, mask: &everybody, waited: &waited, last: true };
+        let proposal = treat(&records, &rules, &ledger.at(CLOCK));
         let of = |(group, proposed): (&Group, &ProposedGroup)| {
             let mut leaving: Vec<u32> = proposed.rows.clone();
             leaving.sort_unstable();
@@ -185,28 +162,7 @@ impl Bench {
         let batch = self.encode(rows);
         let Batch { subjects, columns, .. } = &batch;
         let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
-        let needs = Needs { k: self.k, batch_crowd: 0 };
-        verify(lines, &given, &self.terms, &self.books, self.ledger.at(CLOCK), needs)
-    }
-
-    pub fn remember(&mut self, rows: &[Row], verified: &Verified) {
-        self.ledger.apply(verified.delta());
-        if self.window == 0 {
-            return;
-        }
-        for (number, group) in self.plan.groups.iter().enumerate() {
-            for line in verified.lines(number) {
-                let text: serde_json::Value = serde_json::from_slice(line.bytes).expect("a JSON line");
-                for &a in &group.sensitive {
-                    let row = &rows[line.row as usize];
-                    let own = row.texts()[a].clone();
-                    let printed = text.get(["age", "illness", "income"][a]).map_or(String::new(), ToString::to_string);
-                    if own != "\"*\"" && printed == own {
-                        self.shown.push((a, own, row.subject));
-                    }
-                }
-            }
-        }
+        verify(lines, &given, &self.terms, &self.books, Ledger::default().at(CLOCK), self.k)
     }
 
     /// The cell of a row on its own, or suppressed.

@@ -4,7 +4,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
-mod limits;
 mod refusals;
 mod threats;
 
@@ -33,15 +32,11 @@ const PULSES: [&str; 6] = ["60", "60", "70", "80", "9", ""];
 type Draft = (u8, u8, u8, u8, u8);
 
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 struct Scenario {
     names_subjects: bool,
     two_groups: bool,
     k: usize,
     hold: u8,
-    window_seconds: u32,
-    little_room: bool,
-    strict: bool,
     /// Models of illness, at least one, and of pulse.
     illness: Vec<u8>,
     pulse: Vec<u8>,
@@ -65,33 +60,18 @@ fn scenario() -> impl Strategy<Value = Scenario> {
     let models = |least| prop::collection::vec(0u8..7, least..3);
     (
         (prop::bool::weighted(0.8), any::<bool>(), 2usize..=4, prop_oneof![2 => Just(0u8), 1 => Just(2)]),
-        prop_oneof![Just(0u32), Just(4), Just(86_400)],
-        (prop::bool::weighted(0.15), prop::bool::weighted(0.2)),
         (models(1), models(0)),
         prop::collection::vec(batch, 1..8),
     )
-        .prop_map(
-            |(
-                (names_subjects, two_groups, k, hold),
-                window_seconds,
-                (little_room, strict),
-                (illness, pulse),
-                batches,
-            )| {
-                Scenario {
-                    names_subjects,
-                    two_groups,
-                    k,
-                    hold,
-                    window_seconds,
-                    little_room,
-                    strict,
-                    illness,
-                    pulse,
-                    batches,
-                }
-            },
-        )
+        .prop_map(|((names_subjects, two_groups, k, hold), (illness, pulse), batches)| Scenario {
+            names_subjects,
+            two_groups,
+            k,
+            hold,
+            illness,
+            pulse,
+            batches,
+        })
 }
 
 /// A model by number: its TOML beside the attribute, and what the observer asks.
@@ -132,13 +112,10 @@ impl Scenario {
     }
 
     fn settings(&self) -> String {
-        let Self { k, hold, window_seconds, .. } = self;
-        let recoding = if self.strict { "strict" } else { "ladder" };
+        let Self { k, hold, .. } = self;
         let mut text = format!(
-            "[privacy]\nk = {k}\nrecoding = \"{recoding}\"\nmax_hold_batches = {hold}\n\
-             support_window = \"{window_seconds}s\"\n[plan]\ninterval = \"2s\"\nwindow_records = 100\n\
-             [batch]\nmax_records = 36\n[state]\nmax_shown_values = {}\n",
-            if self.little_room { 36 * 3 * 2 } else { 100_000 }
+            "[privacy]\nk = {k}\nmax_hold_batches = {hold}\n\
+             [plan]\ninterval = \"2s\"\nwindow_records = 100\n[batch]\nmax_records = 36\n"
         );
         let groups: &[(&str, &str)] = if self.two_groups {
             &[("a", "\"age\", \"illness\""), ("b", "\"city\", \"pulse\"")]
@@ -164,7 +141,6 @@ impl Scenario {
                 (true, _) => vec!["age".to_owned()],
             },
             attribute: attribute.to_owned(),
-            window_ms: i64::from(self.window_seconds) * 1000,
             asked: numbers.iter().map(|number| model(*number, attribute).1).collect(),
         };
         let all = [of(&self.illness, "illness"), of(&self.pulse, "pulse")];
@@ -215,8 +191,6 @@ fn with_truth(lines: &[Line], truth: &[Option<String>]) -> Vec<Line> {
 /// Runs a scenario and returns the stand and how many protected cells were shown, by attribute.
 fn run(scenario: &Scenario) -> Result<(Stand, BTreeMap<String, usize>), TestCaseError> {
     let mut stand = Stand::new(&scenario.schema(), &scenario.settings());
-    // A tally that is full has room for other values after a restart.
-    stand.sink.another_attempt_may_differ = scenario.little_room;
     let (mut truth, mut shown) = (Vec::new(), BTreeMap::new());
     let mut now = 1_700_000_000_000;
     let fail = |what: String| TestCaseError::fail(what);
@@ -280,11 +254,50 @@ fn random_streams_do_show_values() {
             break;
         }
         let number = if round < 70 { (round % 7) as u8 } else { fewest };
-        (scenario.illness, scenario.little_room) = (vec![number], false);
+        scenario.illness = vec![number];
         let (stand, cells) = run(&scenario).expect("the models");
         shown[usize::from(number)] += cells["illness"];
         withheld += stand.telemetry.status().last.map_or(0, |last| last.withheld_cells);
     }
     println!("cells shown by model {shown:?}, withheld in the last batches {withheld}");
     assert!(shown.iter().all(|shown| *shown > 30) && withheld > 100, "{shown:?}, {withheld}");
+}
+
+const NOW: i64 = 1_700_000_000_000;
+
+/// Thirty records of batch `number`; people and illnesses change from batch to batch.
+fn thirty(number: usize) -> Vec<Option<Vec<u8>>> {
+    let one = |i: usize| {
+        let (person, age) = ((number * 7 + i * 3) % 97, 30 + (i * 5 + number) % 12);
+        let city = ["Zug", "Bern", "Paris", "Lyon"][(i + number) % 4];
+        let illness = ["flu", "cold", "hiv", "ebola"][(i * i + number + i / 7) % 4];
+        support::stand::record(format!(r#"{{"person":"p{person}","age":{age},"city":"{city}","illness":"{illness}"}}"#))
+    };
+    (0..30).map(one).collect()
+}
+
+const ENTROPY: &str =
+    "[[privacy.model]]\nkind = \"l_diversity\"\ndiversity = \"entropy\"\nattribute = \"illness\"\nl = 1.9\n";
+const DISTINCT: &str = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
+const CLOSE: &str =
+    "[[privacy.model]]\nkind = \"t_closeness\"\nattribute = \"illness\"\nt = 0.4\n[plan]\ninterval = \"5s\"\n";
+
+#[test]
+fn a_restart_is_no_restart() {
+    for model in [ENTROPY, DISTINCT, CLOSE] {
+        let leave = |fault: fn(usize) -> Fault| {
+            let schema = format!("name = \"restarts\"\n{PERSON}{QUASI}{ILLNESS}");
+            let mut stand = Stand::new(&schema, &format!("[privacy]\nk = 3\n[batch]\nmax_records = 30\n{model}"));
+            for number in 0..40 {
+                let now = NOW + 700 * i64::try_from(number).expect("small");
+                stand.offer(&thirty(number), Settling::No, now, fault(number));
+            }
+            stand.sink.lines.iter().map(|l| (l.batch, l.text.clone())).collect::<Vec<_>>()
+        };
+        let undisturbed = leave(|_| Fault::Nothing);
+        let shown = undisturbed.iter().filter(|(_, text)| !text.contains("\"illness\":\"*\"")).count();
+        assert!(shown > 100, "{shown} of {} lines show something", undisturbed.len());
+        assert_eq!(leave(|number| if number % 3 == 0 { Fault::Restart } else { Fault::Nothing }), undisturbed);
+        assert_eq!(leave(|number| if number % 2 == 0 { Fault::LeaveAndDie } else { Fault::AbortAndDie }), undisturbed);
+    }
 }

@@ -98,7 +98,6 @@ impl Scene {
                 ("SINK__TOPIC", &self.out),
                 ("SINK__DEAD_LETTER_TOPIC", &self.letters),
                 ("SINK__COMMITS_TOPIC", &self.commits),
-                ("PRIVACY__BATCH_CROWD", "3"),
                 ("PRIVACY__MAX_HOLD_BATCHES", self.hold),
                 ("BATCH__MAX_RECORDS", &self.batch),
                 ("BATCH__MAX_WAIT", wait),

@@ -18,7 +18,7 @@ use throng::io::profiles::{Feed, News, Table, Update};
 use throng::records::raw::Token;
 
 const SETTINGS: &str = "[[join]]\nname = \"profiles\"\npath = \"nobody-reads.csv\"\n\
-    [privacy]\nk = 3\nbatch_crowd = 3\nmax_hold_batches = 9\n\
+    [privacy]\nk = 3\nmax_hold_batches = 9\n\
     [[group]]\nname = \"all\"\nattributes = [\"ward\", \"age\", \"sex\"]\n";
 const NOW_MS: i64 = 1_000;
 /// Where partition 0 goes on.

@@ -16,7 +16,6 @@ pub enum May {
     Read,
     Write,
     Describe,
-    DescribeConfigs,
 }
 
 /// With what.
@@ -93,7 +92,6 @@ pub fn grant(brokers: &str, user: &str, rights: &[Right]) {
             May::Read => Native::RD_KAFKA_ACL_OPERATION_READ,
             May::Write => Native::RD_KAFKA_ACL_OPERATION_WRITE,
             May::Describe => Native::RD_KAFKA_ACL_OPERATION_DESCRIBE,
-            May::DescribeConfigs => Native::RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS,
         };
         let allow = native::rd_kafka_AclPermissionType_t::RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW;
         let (name, host, mut words) = (text(name), text("*"), [0; 256]);

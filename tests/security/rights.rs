@@ -16,7 +16,6 @@ fn each_right_is_needed_and_its_lack_is_named() {
         (May::Read, With::Topic(name)) => format!("see topic {name:?}"),
         (May::Write, With::Topic(name)) if *name == stage.commits => format!("write to topic {name:?} (Write)"),
         (May::Write, With::Topic(name)) => format!("see topic {name:?}"),
-        (May::DescribeConfigs, With::Topic(name)) => format!("describe the configuration of topic {name:?}"),
         (May::Write, With::Transactions(_)) => "use the transactional id".to_owned(),
         other => panic!("{other:?} is not listed"),
     };

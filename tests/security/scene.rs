@@ -130,7 +130,6 @@ pub fn rights(stage: &Stage) -> Vec<Right> {
         (May::Read, topic(&stage.raw)),
         (May::Read, With::Group(stage.group.clone())),
         (May::Write, topic(&stage.out)),
-        (May::DescribeConfigs, topic(&stage.out)),
         (May::Write, topic(&stage.letters)),
         (May::Read, topic(&stage.commits)),
         (May::Write, topic(&stage.commits)),

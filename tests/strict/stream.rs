@@ -1,4 +1,4 @@
-//! The daemon's treatment, verification and ledger on small tables, batch after batch.
+//! The daemon's treatment and verification on small tables, batch after batch.
 
 use crate::observer::{Fragment, Published, Tuple};
 use std::collections::BTreeMap;
@@ -9,21 +9,16 @@ use throng::anonymity::planner::LadderLimits;
 use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
-use throng::anonymity::treatment::population::Population;
-use throng::anonymity::treatment::spaces::spaces;
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
 use throng::codec::{LineFormat, LineLayout};
-use throng::ledger::classes::Ledger;
-use throng::ledger::occurrences::Space;
-use throng::ledger::witnesses::Witnesses;
-use throng::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
+use throng::ledger::per_subject::Ledger;
+use throng::records::codebook::{CellId, Codebook, SUPPRESSED};
 use throng::records::digest::{DigestKey, NameDigest};
+use throng::records::holders::Holders;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::table::Batch;
-use throng::release::given::NarrowingTerms;
-use throng::release::given::{Given, GroupTerms, Needs};
-use throng::release::listed::{Listed, ListedTerms};
+use throng::release::given::{Given, GroupTerms, NarrowingTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verify::verify;
 
@@ -31,11 +26,7 @@ use throng::release::verify::verify;
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub k: usize,
-    pub window: u32,
-    pub strict: bool,
     pub max_hold_batches: u8,
-    /// Subjects that a class needs in its own batch.
-    pub batch_crowd: usize,
 }
 
 /// What has become of a stream: what each space publishes, batch by batch.
@@ -54,14 +45,6 @@ pub struct Table {
     books: Vec<Codebook>,
     /// By attribute and raw text: the texts of all levels.
     levels: Vec<BTreeMap<String, Vec<String>>>,
-    pub register: Option<Register>,
-}
-
-/// People whom an observer can look up, by the raw cells of some attributes; a class needs k of them.
-pub struct Register {
-    pub k: usize,
-    pub known: Vec<usize>,
-    pub people: Vec<Tuple>,
 }
 
 impl Table {
@@ -70,32 +53,7 @@ impl Table {
         let key = DigestKey([7; 32]);
         let books: Vec<Codebook> =
             schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 10_000).expect("a codebook")).collect();
-        Self { levels: vec![BTreeMap::new(); books.len()], schema, books, register: None }
-    }
-
-    /// The register as treatment and verification know it.
-    fn populations(&mut self) -> (Vec<Population>, Vec<Arc<Listed>>) {
-        let Some(register) = self.register.take() else { return (Vec::new(), Vec::new()) };
-        let rows: Vec<(u64, Tuple)> = register.people.iter().map(|cells| (1, cells.clone())).collect();
-        let batch = self.encode(&rows);
-        let known: Vec<(usize, &Codebook, &[Code])> =
-            register.known.iter().map(|&a| (a, &self.books[a], batch.columns[a].as_slice())).collect();
-        let people: Vec<Option<u32>> = (0..).take(rows.len()).map(Some).collect();
-        let treated = Population::new(register.k, self.books.len(), &known, &people);
-        let listed = Listed::new(register.k, &known, people);
-        self.register = Some(register);
-        (vec![treated], vec![Arc::new(listed)])
-    }
-
-    /// Whether enough people of the register generalize to `class`, cells of `attributes`.
-    pub fn has_candidates(&self, attributes: &[usize], class: &Tuple) -> bool {
-        let Some(register) = &self.register else { return true };
-        let cell = |a: &usize| attributes.iter().position(|b| b == a).map(|at| &class[at]);
-        let asked: Vec<(usize, &String)> = register.known.iter().filter_map(|a| Some((*a, cell(a)?))).collect();
-        let could_be = |person: &&Tuple| {
-            asked.iter().all(|(a, cell)| *cell == "\"*\"" || self.levels[*a][&person[*a]].contains(cell))
-        };
-        asked.is_empty() || register.people.iter().filter(could_be).count() >= register.k
+        Self { levels: vec![BTreeMap::new(); books.len()], schema, books }
     }
 
     pub fn encode(&mut self, rows: &[(u64, Tuple)]) -> Batch {
@@ -120,10 +78,10 @@ impl Table {
         cells.map(|((&a, text), &level)| self.levels[a][text][level as usize].clone()).collect()
     }
 
-    /// Runs batches of rows (subject and cells) at the given clocks, in seconds. Plans are made as the daemon makes them:
+    /// Runs batches of rows (subject and cells). Plans are made as the daemon makes them:
     /// from the records before, whenever these have grown fourfold.
-    pub fn run(&mut self, shapes: &[GroupShape], batches: &[(u64, Vec<(u64, Tuple)>)], settings: Settings) -> Outcome {
-        let Settings { k, window, .. } = settings;
+    pub fn run(&mut self, shapes: &[GroupShape], batches: &[Vec<(u64, Tuple)>], settings: Settings) -> Outcome {
+        let Settings { k, max_hold_batches } = settings;
         let attribute_names: Vec<String> = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
         let attribute_names: Vec<&str> = attribute_names.iter().map(String::as_str).collect();
         let names = NameDigest::new(&DigestKey([7; 32]));
@@ -132,25 +90,16 @@ impl Table {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 2.0,
             window_records: 100_000,
-            batch: None,
+            batch_records: 100,
         };
-        let policy = Policy {
-            k,
-            batch_crowd: settings.batch_crowd,
-            strict: settings.strict,
-            min_subjects: k,
-            max_hold_batches: settings.max_hold_batches,
-            hold_above_loss: 0.05,
-        };
+        let policy = Policy { k, min_subjects: k, max_hold_batches, hold_above_loss: 0.05 };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
         let blank = Plan::blank(groups);
         let group_names = group_names(&blank, &attribute_names, &LineFormat::Json, |name| names.digest(name));
-        let spaces = spaces(&blank, &group_names);
-        let (treated, listed) = self.populations();
-        let mut ledger = Ledger::new(k, window, 100_000);
-        if settings.strict && settings.batch_crowd < k {
-            ledger.keep_witnesses(Witnesses::new(k, 100_000, spaces.clone()));
-        }
+        let groups = blank.groups.iter().filter(|group| !group.quasi.is_empty()).map(|group| group.quasi.clone());
+        let spaces: Vec<Vec<usize>> =
+            groups.chain(blank.groups.iter().flat_map(|group| &group.sensitive).map(|&a| vec![a])).collect();
+        let ledger = Ledger::default();
         let mut sample = Sample::new(self.books.len(), 100_000, 100_000);
         let (mut seen, mut planned) = (0u64, 0u64);
         let mut plan = blank;
@@ -158,7 +107,7 @@ impl Table {
         let mut outcome =
             Outcome { spaces: vec![Vec::new(); spaces.len()], guarded: Vec::new(), released: 0, held: 0, loss: 0.0 };
         let mut waiting: Vec<((u64, Tuple), u8)> = Vec::new();
-        for (number, (time, rows)) in batches.iter().enumerate() {
+        for (number, rows) in batches.iter().enumerate() {
             let fresh = self.encode(rows);
             if plan.version == 0 || seen >= planned * 4 {
                 plan = make_plan(plan.version + 1, shapes, &sample, &self.books, &planner);
@@ -168,38 +117,21 @@ impl Table {
                 waiting.drain(..).chain(rows.iter().map(|row| (row.clone(), 0))).collect();
             let batch = self.encode(&all.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>());
             let waited: Vec<u8> = all.iter().map(|(_, waited)| *waited).collect();
-            let clock_ms = i64::try_from(*time).expect("a time of this test") * 1000;
-            let at = ledger.at(clock_ms);
+            let at = ledger.at(0);
             let last = number + 1 == batches.len();
-            let rules = Rules {
-                plan: &plan,
-                names: &group_names,
-                books: &self.books,
-                policy: &policy,
-                protected: &[],
-                populations: &treated,
-            };
+            let rules = Rules { plan: &plan, names: &group_names, books: &self.books, policy: &policy, protected: &[] };
             let mask = Mask::default();
             let mut proposal = treat(&Records { batch: &batch, mask: &mask, waited: &waited, last }, &rules, &at);
-            let terms = terms(&plan, &group_names, &listed, settings);
+            let terms = terms(&plan, &group_names);
             let proposed = std::mem::take(&mut proposal.groups);
             let given = Given {
                 subjects: &batch.subjects,
                 columns: &batch.columns,
                 waiting: 0,
                 sequence: number as u64 + 1,
-                age_ms: clock_ms,
+                age_ms: 0,
             };
-            let needs = Needs { k, batch_crowd: settings.batch_crowd };
-            let verified = verify(proposed, &given, &terms, &self.books, at, needs)
-                .expect("what the treatment proposes can be verified");
-            let witnessed =
-                at.witness_delta(given.sequence, verified.delta().time, &batch, &proposal.cells, &self.books);
-            ledger.apply(verified.delta());
-            if let Some(witnesses) = ledger.witnesses_mut() {
-                witnesses.apply(&witnessed, &mut self.books);
-            }
-            ledger.expire(number % throng::ledger::SHARDS, clock_ms);
+            verify(proposed, &given, &terms, &self.books, at, k).expect("what the treatment proposes can be verified");
 
             outcome.guarded.push(proposal.guarded_fragments > 0);
             outcome.released += proposal.unreleased.iter().filter(|u| u.is_none()).count() - proposal.held.len();
@@ -207,7 +139,7 @@ impl Table {
             loss += proposal.loss.0;
             cells += proposal.loss.1;
             for (space, out) in spaces.iter().zip(&mut outcome.spaces) {
-                out.push(self.published(space, &plan, &batch, &proposal.cells, &all, *time));
+                out.push(self.published(space, &plan, &batch, &proposal.cells, &all));
             }
             waiting = proposal.held.iter().map(|&row| &all[row as usize]).map(|(r, w)| (r.clone(), w + 1)).collect();
             sample.add(&fresh, seen);
@@ -220,34 +152,31 @@ impl Table {
     /// What a batch publishes of a space.
     fn published(
         &self,
-        space: &Space,
+        space: &[usize],
         plan: &Plan,
         batch: &Batch,
         cells: &[Vec<CellId>],
         rows: &[((u64, Tuple), u8)],
-        time: u64,
     ) -> Published {
-        let group = plan.groups.iter().find(|g| g.quasi == space.attributes);
+        let group = plan.groups.iter().find(|g| g.quasi == space);
         let ladder = match group {
             Some(group) => group.ladder.iter().map(|n| n.levels.clone()).collect(),
-            None => (0..self.books[space.attributes[0]].levels() as u8 - 1).map(|l| vec![l]).collect(),
+            None => (0..self.books[space[0]].levels() as u8 - 1).map(|l| vec![l]).collect(),
         };
-        let leaves = |row: &usize| space.attributes.iter().any(|&a| cells[a][*row] != SUPPRESSED);
+        let leaves = |row: &usize| space.iter().any(|&a| cells[a][*row] != SUPPRESSED);
         let text = |row: usize, a: usize| self.books[a].text(cells[a][row]).to_owned();
         let fragment = |row: usize| Fragment {
-            class: space.attributes.iter().map(|&a| text(row, a)).collect(),
-            raw: space.attributes.iter().map(|&a| rows[row].0.1[a].clone()).collect(),
+            class: space.iter().map(|&a| text(row, a)).collect(),
+            raw: space.iter().map(|&a| rows[row].0.1[a].clone()).collect(),
             subject: batch.subjects[row],
         };
         let fragments = (0..batch.rows()).filter(leaves).map(fragment).collect();
-        Published { time, ladder, fragments }
+        Published { ladder, fragments }
     }
 }
 
 /// What verification is told of the groups of a plan.
-fn terms(plan: &Plan, names: &GroupNames, listed: &[Arc<Listed>], settings: Settings) -> Vec<GroupTerms> {
-    // With several groups the guard may open classes where the past counts: see the engine.
-    let narrows = settings.strict && (settings.batch_crowd == settings.k || plan.groups.len() == 1);
+fn terms(plan: &Plan, names: &GroupNames) -> Vec<GroupTerms> {
     let of = |((group, layout), &base): ((&Group, &LineLayout), &u128)| GroupTerms {
         attributes: group.attributes(),
         quasi: group.attributes().iter().map(|a| group.quasi.contains(a)).collect(),
@@ -257,18 +186,12 @@ fn terms(plan: &Plan, names: &GroupNames, listed: &[Arc<Listed>], settings: Sett
         sensitive_bases: names.sensitive_bases.clone(),
         lines: LineLimit::None,
         shown_beside: Vec::new(),
+        holders_beside: Holders::default(),
         protected: Vec::new(),
-        listed: listed.iter().map(|list| listed_terms(group, list)).collect(),
-        narrowing: narrows.then(|| NarrowingTerms {
+        narrowing: Some(NarrowingTerms {
             attributes: group.quasi.clone(),
             nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
         }),
     };
     plan.groups.iter().zip(&names.layouts).zip(&names.bases).map(of).collect()
-}
-
-fn listed_terms(group: &Group, list: &Arc<Listed>) -> ListedTerms {
-    let attributes = group.attributes().into_iter().enumerate();
-    let columns = attributes.filter(|(_, a)| group.quasi.contains(a) && list.knows(*a)).collect();
-    ListedTerms { list: Arc::clone(list), columns }
 }

@@ -32,8 +32,6 @@ path = "state"
 secret_file = "secret"
 [privacy]
 k = 3
-batch_crowd = 0
-recoding = "ladder"
 max_lines_per_subject = 0
 max_delay = "0s"
 [batch]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use throng::daemon::state::store::{Recovered, Store};
-use throng::ledger::classes::Ledger;
+use throng::ledger::per_subject::Ledger;
 
 use super::copies;
 use super::kafka::{Broker, Record, unique};
@@ -241,8 +241,6 @@ max_age = "1h"
 [privacy]
 k = {K}
 max_hold_batches = {hold}
-batch_crowd = 0
-recoding = "ladder"
 max_lines_per_subject = 0
 max_delay = "0s"
 [plan]
@@ -365,7 +363,7 @@ impl Drop for Daemon {
 pub fn state(path: &Path) -> Recovered {
     let copy = tempfile::tempdir().expect("a directory");
     copies::tree(path, copy.path());
-    let mut ledger = Ledger::new(K, 86_400, 100_000);
+    let mut ledger = Ledger::default();
     let (_, _, recovered) = Store::open(copy.path(), Some(SECRET.as_bytes()), &mut ledger).expect("a state that opens");
     recovered
 }

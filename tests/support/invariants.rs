@@ -36,8 +36,6 @@ pub struct GroupNames {
 #[derive(Clone, Debug)]
 pub struct Promise {
     pub k: usize,
-    /// Milliseconds for which a line supports later ones; 0: its batch alone.
-    pub window_ms: i64,
     pub groups: Vec<GroupNames>,
 }
 
@@ -77,13 +75,13 @@ pub fn tuple(cells: &[(String, String)], names: &[String]) -> Vec<Option<String>
 }
 
 impl Promise {
-    /// Checks every batch of `lines` (in the order in which they left) against itself and what left before it.
+    /// Checks every batch of `lines` (in the order in which they left).
     pub fn check_all(&self, lines: &[Line]) -> Result<(), String> {
         let batches: BTreeSet<u64> = lines.iter().map(|l| l.batch).collect();
         batches.into_iter().try_for_each(|batch| self.check_batch(lines, batch))
     }
 
-    /// Checks one batch: R(k), sorted lines, no row twice, a crowd in the batch, no pair forced by counting.
+    /// Checks one batch: R(k), sorted lines, no row twice, no pair forced by counting.
     pub fn check_batch(&self, lines: &[Line], batch: u64) -> Result<(), String> {
         self.check_release(lines, batch)?;
         self.check_counting(&lines.iter().filter(|l| l.batch == batch).collect::<Vec<_>>())
@@ -92,10 +90,9 @@ impl Promise {
     /// As [`check_batch`](Self::check_batch), but for counting.
     pub fn check_release(&self, lines: &[Line], batch: u64) -> Result<(), String> {
         let now: Vec<&Line> = lines.iter().filter(|l| l.batch == batch).collect();
-        let Some(clock) = now.first().map(|l| l.clock_ms) else { return Ok(()) };
-        let counts = |line: &&Line| {
-            line.batch == batch || line.batch < batch && self.window_ms > 0 && clock - line.clock_ms <= self.window_ms
-        };
+        if now.is_empty() {
+            return Ok(());
+        }
         let people: BTreeSet<&String> = now.iter().filter_map(|l| l.subject.as_ref()).collect();
         if people.len() < self.k {
             return Err(format!("batch {batch} was released with {} subjects", people.len()));
@@ -103,7 +100,7 @@ impl Promise {
         for (group, names) in self.groups.iter().enumerate() {
             let mut classes: BTreeMap<Vec<Option<String>>, BTreeSet<&String>> = BTreeMap::new();
             let mut beside: BTreeMap<(&String, Option<String>), BTreeSet<&String>> = BTreeMap::new();
-            for line in lines.iter().filter(|l| l.group == group).filter(counts) {
+            for line in now.iter().filter(|l| l.group == group) {
                 let cells = cells(line)?;
                 let class = classes.entry(tuple(&cells, &names.quasi)).or_default();
                 class.extend(&line.subject);

@@ -1,8 +1,7 @@
 //! Privacy models in a stream, recounted the slow way from what left: printed texts, whose they were, and when.
 //!
-//! Shares nothing with the product: no codes, no digests, no tally. A class is a printed tuple of quasi cells; what it shows
-//! of an attribute are the texts other than `"*"` of the lines of this batch and of those inside the window, a person
-//! counting once for each.
+//! Shares nothing with the product: no codes, no digests. A class is a printed tuple of quasi cells; what it shows of an
+//! attribute are the texts other than `"*"` of the lines of its batch, a person counting once for each.
 
 use super::invariants::{Line, cells, tuple};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +37,6 @@ pub struct Models {
     pub group: usize,
     pub quasi: Vec<String>,
     pub attribute: String,
-    pub window_ms: i64,
     pub asked: Vec<Question>,
 }
 
@@ -53,13 +51,8 @@ const SLACK: f64 = 1e-7;
 impl Models {
     /// Checks one batch of `lines`; `over` is the distribution in force. Returns how many cells it shows.
     pub fn check_batch(&self, lines: &[Line], batch: u64, over: &Distribution) -> Result<usize, String> {
-        let mine: Vec<&Line> = lines.iter().filter(|l| l.group == self.group).collect();
-        let Some(clock) = mine.iter().find(|l| l.batch == batch).map(|l| l.clock_ms) else { return Ok(0) };
-        let counts = |line: &Line| {
-            line.batch == batch || line.batch < batch && self.window_ms > 0 && clock - line.clock_ms <= self.window_ms
-        };
         let mut classes: BTreeMap<Vec<Option<String>>, (Values, usize)> = BTreeMap::new();
-        for line in mine.into_iter().filter(|l| counts(l)) {
+        for line in lines.iter().filter(|l| l.group == self.group && l.batch == batch) {
             let cells = cells(line)?;
             let shown = tuple(&cells, std::slice::from_ref(&self.attribute)).remove(0);
             if shown.as_deref() == Some("\"*\"") {
@@ -72,10 +65,10 @@ impl Models {
                 }
                 None => return Err(format!("a value is shown that counts for nobody: {line:?}")),
             }
-            *now += usize::from(line.batch == batch);
+            *now += 1;
         }
         let mut total = 0;
-        for (class, (values, now)) in classes.iter().filter(|(_, (_, now))| *now > 0) {
+        for (class, (values, now)) in &classes {
             for asked in &self.asked {
                 if !asked.holds(values, over) {
                     return Err(format!(

@@ -173,10 +173,8 @@ impl Stand {
             ("THRONG__STATE__PATH", path("state")),
             ("THRONG_SECRET", secret.to_owned()),
         ];
-        // Crowds in the batch and limits on repetition change what leaves: a test that does not ask for them is about
-        // something else, most often about what earlier batches support.
-        let unless_given =
-            [("batch_crowd", "0"), ("recoding", "ladder"), ("max_delay", "0s"), ("max_lines_per_subject", "0")];
+        // Limits on repetition change what leaves: a test that does not ask for them is about something else.
+        let unless_given = [("max_delay", "0s"), ("max_lines_per_subject", "0")];
         let limits = unless_given.into_iter().filter(|(key, _)| !settings.contains(key));
         let limits = limits.map(|(key, value)| (format!("THRONG__PRIVACY__{}", key.to_uppercase()), value.to_owned()));
         let env = env.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(limits);
@@ -186,10 +184,9 @@ impl Stand {
         let telemetry = checked.telemetry();
         let Checked { schema, shapes, .. } = checked;
         let groups = shapes.iter().map(|s| names(s, &schema)).collect();
-        let window_ms = i64::try_from(config.privacy.support_window.as_millis()).expect("a short window");
         let (limits, unknown) = codec_limits(&config);
         let codec = JsonCodec::new(&fields(&schema, false), limits).with_unknown(unknown);
-        let promise = Promise { k: config.privacy.k, window_ms, groups };
+        let promise = Promise { k: config.privacy.k, groups };
         let mut stand = Self {
             config,
             telemetry,

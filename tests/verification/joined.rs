@@ -62,7 +62,7 @@ fn joined_rows_pass_and_leave_sorted_as_one() {
     let of_fragments = fragments.verify(fragments.proposed.clone()).expect("passes");
     assert_eq!(of_fragments.outputs(), 2);
     assert_eq!(verified.delta(), of_fragments.delta());
-    assert_eq!((verified.risk(), verified.crowds()), (of_fragments.risk(), of_fragments.crowds()));
+    assert_eq!((verified.risk(), verified.crowd()), (of_fragments.risk(), of_fragments.crowd()));
 }
 
 #[test]

@@ -21,18 +21,15 @@ use throng::anonymity::treatment::treat::{Policy, Records, Rules, group_names, t
 use throng::codec::{Field, JsonCodec, Limits};
 use throng::codec::{LineFormat, LineLayout};
 use throng::io::input::InputBatch;
-use throng::ledger::classes::Ledger;
-use throng::ledger::tally::{Keeps, Tally};
-use throng::ledger::witnesses::Witnesses;
-use throng::records::codebook::{Code, Codebook};
+use throng::ledger::per_subject::Ledger;
+use throng::records::codebook::Codebook;
 use throng::records::digest::{DigestKey, NameDigest, value_number};
+use throng::records::holders::Holders;
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::records::subject::Subjects;
 use throng::records::table::Batch;
-use throng::release::given::NarrowingTerms;
-use throng::release::given::{Given, GroupTerms, Needs};
-use throng::release::listed::{Listed, ListedTerms};
+use throng::release::given::{Given, GroupTerms, NarrowingTerms};
 use throng::release::models::{Claim, Distance};
 use throng::release::protected::{ProtectedTerms, Shares};
 use throng::release::repetition::LineLimit;
@@ -60,10 +57,8 @@ struct Bench {
     terms: Vec<GroupTerms>,
     batch: Batch,
     proposed: Vec<ProposedGroup>,
-    ledger: Ledger,
     promise: Promise,
-    needs: Needs,
-    /// The ladders, for `strict`.
+    /// The ladders, for `narrow`.
     narrowing: Vec<NarrowingTerms>,
 }
 
@@ -99,24 +94,16 @@ impl Bench {
             ladder: LadderLimits { complete: 5000, chosen: 400 },
             identifier_cardinality: 0.8,
             window_records: 1000,
-            batch: None,
+            batch_records: 100,
         };
         let plan = make_plan(1, &shapes, &Sample::new(5, 100, 1000), &books, &settings);
         let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let digests = NameDigest::new(&key);
         let group_names = group_names(&plan, &names, &LineFormat::Json, |name| digests.digest(name));
-        let policy =
-            Policy { k: K, batch_crowd: 0, strict: false, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
-        let ledger = Ledger::new(K, 3600, 1000);
+        let policy = Policy { k: K, min_subjects: K, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let ledger = Ledger::default();
         let (waited, all, at) = (vec![0; batch.rows()], Mask::default(), ledger.at(CLOCK));
-        let rules = Rules {
-            plan: &plan,
-            names: &group_names,
-            books: &books,
-            policy: &policy,
-            protected: &[],
-            populations: &[],
-        };
+        let rules = Rules { plan: &plan, names: &group_names, books: &books, policy: &policy, protected: &[] };
         let proposal = treat(&Records { batch: &batch, mask: &all, waited: &waited, last: true }, &rules, &at);
         let terms = plan
             .groups
@@ -131,8 +118,8 @@ impl Bench {
                 sensitive_bases: group_names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
                 shown_beside: Vec::new(),
+                holders_beside: Holders::default(),
                 protected: Vec::new(),
-                listed: Vec::new(),
                 narrowing: None,
             })
             .collect();
@@ -142,7 +129,6 @@ impl Bench {
         };
         let promise = Promise {
             k: K,
-            window_ms: 3_600_000,
             groups: vec![
                 group(&["age", "city"], &["age", "city"], &[]),
                 group(&["mood", "illness"], &["mood"], &["illness"]),
@@ -153,31 +139,21 @@ impl Bench {
             nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
         });
         let narrowing = narrowing.collect();
-        Self {
-            narrowing,
-            books,
-            terms,
-            batch,
-            proposed: proposal.groups,
-            ledger,
-            promise,
-            needs: Needs { k: K, batch_crowd: 0 },
-        }
+        Self { narrowing, books, terms, batch, proposed: proposal.groups, promise }
     }
 
     fn verify(&self, proposed: Vec<ProposedGroup>) -> Result<Verified, Refusal> {
         let Batch { subjects, columns, .. } = &self.batch;
         let given = Given { subjects, columns, waiting: 0, sequence: 1, age_ms: CLOCK };
-        verify(proposed, &given, &self.terms, &self.books, self.ledger.at(CLOCK), self.needs)
+        verify(proposed, &given, &self.terms, &self.books, Ledger::default().at(CLOCK), K)
     }
 
     fn violation(&self, proposed: Vec<ProposedGroup>) -> Option<Violation> {
         self.verify(proposed).err().map(|refusal| refusal.violation)
     }
 
-    /// From here on no class may be narrowed, and each needs `batch_crowd` subjects in its batch.
-    fn strict(&mut self, batch_crowd: usize) {
-        self.needs.batch_crowd = batch_crowd;
+    /// From here on no class may be narrowed.
+    fn narrow(&mut self) {
         for (terms, narrowing) in self.terms.iter_mut().zip(&self.narrowing) {
             terms.narrowing = Some(narrowing.clone());
         }
@@ -193,7 +169,6 @@ impl Bench {
         let reference = Some(Shares { positions, shares });
         self.terms[1].protected =
             vec![ProtectedTerms { attribute: ILL, column: 1, claims, representatives, reference }];
-        self.ledger.keep_tally(Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Everything)]));
     }
 
     /// What a reader would get, by the slow recount. An error where it breaks the invariant.
@@ -352,36 +327,6 @@ fn one_persons_rows_are_one_subject() {
 }
 
 #[test]
-fn a_class_of_too_few_listed_people_is_refused() {
-    // `listed` are ages and towns; every class of the group of both needs two people.
-    let verdict = |known: &[usize], listed: &[(u8, u8)], text: Option<&str>| {
-        let mut bench = two_towns();
-        let mut books = bench.books.clone();
-        let code = |book: &mut Codebook, text: String| book.encode_canonical(&text);
-        let ages: Vec<Code> = listed.iter().map(|(age, _)| code(&mut books[1], age.to_string())).collect();
-        let cities: Vec<Code> = listed.iter().map(|(_, city)| code(&mut books[2], format!("\"c{city}\""))).collect();
-        let columns = [(1, &books[1], ages.as_slice()), (2, &books[2], cities.as_slice())];
-        let columns: Vec<_> = columns.into_iter().filter(|(a, ..)| known.contains(a)).collect();
-        let list = Arc::new(Listed::new(2, &columns, (0..).take(listed.len()).map(Some).collect()));
-        bench.terms[0].listed = vec![ListedTerms { list, columns: known.iter().map(|a| (a - 1, *a)).collect() }];
-        let mut proposed = bench.proposed.clone();
-        if let Some(text) = text {
-            let rows = taken_apart(&proposed[0]).into_iter().flat_map(|(_, rows)| rows).collect();
-            proposed[0] = put_together(&[(text.as_bytes().to_vec(), rows)]);
-        }
-        bench.violation(proposed)
-    };
-    let both = [1, 2];
-    assert_eq!(verdict(&both, &[(30, 0), (30, 0), (31, 1), (31, 1)], None), None);
-    assert_eq!(verdict(&both, &[(30, 0), (30, 0), (31, 1), (32, 1)], None), Some(Violation::Listed));
-    assert_eq!(verdict(&both, &[(30, 0), (30, 1), (31, 0), (31, 1)], None), Some(Violation::Listed), "in no town two");
-    assert_eq!(verdict(&[1], &[(30, 0), (30, 0), (31, 0), (31, 0)], None), None, "the list has no towns");
-    let thirties = Some(r#"{"age":"30-39","city":"*"}"#);
-    assert_eq!(verdict(&both, &[(30, 0), (39, 7)], thirties), None);
-    assert_eq!(verdict(&both, &[(30, 0), (40, 7)], thirties), Some(Violation::Listed));
-}
-
-#[test]
 fn a_class_that_breaks_a_model_is_refused() {
     let protected = |claim: Claim| {
         let mut bench = two_towns();
@@ -392,124 +337,84 @@ fn a_class_that_breaks_a_model_is_refused() {
     assert_eq!(protected(Claim::Distinct { l: 2 }), Some(Violation::Model), "everybody of a mood has one illness");
     assert_eq!(protected(Claim::Closeness { t: 0.7, ground: Distance::Equal }), None);
     assert_eq!(protected(Claim::Closeness { t: 0.6, ground: Distance::Equal }), Some(Violation::Model));
-    // What has been shown counts: everybody of both moods showed the other illness before.
+    assert_eq!(protected(Claim::Entropy { l: 1.0 }), None);
+    assert_eq!(protected(Claim::Entropy { l: 2.0 }), Some(Violation::Model));
     let mut bench = two_towns();
-    bench.protect(vec![Claim::Entropy { l: 2.0 }], 2);
-    let text = |mood: u8, illness: u8| format!(r#"{{"mood":"m{mood}","illness":"i{illness}"}}"#).into_bytes();
-    let runs = taken_apart(&bench.proposed[1]);
-    let mut earlier = bench.proposed.clone();
-    earlier[1] = put_together(&[(text(0, 1), runs[0].1.clone()), (text(1, 0), runs[1].1.clone())]);
-    let terms = bench.terms[1].protected[0].clone();
-    bench.protect(vec![Claim::Distinct { l: 1 }], 0);
-    let delta = bench.verify(earlier).expect("one value is enough").delta().clone();
-    bench.terms[1].protected[0] = terms;
-    assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model), "alone, each mood has one illness");
-    bench.ledger.apply(&delta);
-    assert_eq!(bench.violation(bench.proposed.clone()), None, "with what it has shown, two of five people each");
+    bench.protect(vec![Claim::Distinct { l: 1 }], 2);
+    assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model), "no two values of two people");
     bench.protect(vec![Claim::Closeness { t: 1.0, ground: Distance::Equal }], 0);
     assert_eq!(bench.violation(bench.proposed.clone()), None, "any distribution will do");
-    // A full tally and an unknown past refuse whatever the values are; one that knows nothing of the attribute too.
-    for tally in [
-        Tally::new(3_600_000, 9, &[(ILL, Keeps::Everything)]),
-        Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Few { l: 2 })]),
-        Tally::new(3_600_000, 10_000, &[(2, Keeps::Everything)]),
-    ] {
-        bench.ledger.keep_tally(tally);
-        assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model));
-    }
-    let mut unknown = Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Everything)]);
-    unknown.resume(&[], Some(CLOCK - 3_600_000));
-    bench.ledger.keep_tally(unknown);
-    assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model));
-    let mut known = Tally::new(3_600_000, 10_000, &[(ILL, Keeps::Everything)]);
-    known.resume(&[], Some(CLOCK - 3_600_001));
-    bench.ledger.keep_tally(known);
-    assert_eq!(bench.violation(bench.proposed.clone()), None);
+    bench.terms[1].protected[0].reference = None;
+    assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Model), "there is nothing to compare with");
 }
 
 #[test]
-fn a_batch_of_few_is_refused_whatever_the_ledger_says() {
-    let mut bench = two_towns();
-    let whole = bench.verify(bench.proposed.clone()).expect("passes");
-    bench.ledger.apply(whole.delta());
-    let few: Vec<ProposedGroup> =
-        bench.proposed.iter().map(|g| put_together(&[(taken_apart(g)[0].0.clone(), vec![0, 1])])).collect();
-    assert_eq!(bench.violation(few), Some(Violation::FewSubjects));
-    // A single line more, of a third person: the ledger supports all of it.
-    let enough: Vec<ProposedGroup> =
-        bench.proposed.iter().map(|g| put_together(&[(taken_apart(g)[0].0.clone(), vec![0, 1, 2])])).collect();
-    assert_eq!(bench.violation(enough), None);
+fn a_batch_of_few_is_refused() {
+    let bench = two_towns();
+    let rows = |rows: &[u32]| -> Vec<ProposedGroup> {
+        let of = |g: &ProposedGroup| put_together(&[(taken_apart(g)[0].0.clone(), rows.to_vec())]);
+        bench.proposed.iter().map(of).collect()
+    };
+    // Every class is below k then, and that is found first.
+    assert_eq!(bench.violation(rows(&[0, 1])), Some(Violation::ClassBelowK));
+    assert_eq!(bench.violation(rows(&[0, 1, 2])), None);
 }
 
 #[test]
 fn a_pair_that_counting_forces_is_refused() {
-    // All are of one mood, three in one town: whoever is in town c1 is of mood m0.
-    let mut bench = two_towns();
-    let whole = bench.verify(bench.proposed.clone()).expect("passes");
-    bench.ledger.apply(whole.delta());
+    // Nine of ten are of one mood, and five in each town: whoever is in town c1 is of mood m0, but for one.
+    let records: Vec<_> = (0..10).map(|i| (i, 30 + i / 5, i / 5, u8::from(i > 6), 0)).collect();
+    let bench = Bench::new(&records);
     let (town, mood) = (taken_apart(&bench.proposed[0]), taken_apart(&bench.proposed[1]));
     let proposed = vec![
-        put_together(&[(town[0].0.clone(), vec![0, 1, 2, 3]), (town[1].0.clone(), vec![5])]),
-        put_together(&[(mood[0].0.clone(), vec![0, 1, 2, 3, 5])]),
+        put_together(&[(town[0].0.clone(), vec![0, 1, 2, 3, 4]), (town[1].0.clone(), vec![5, 6, 7, 8, 9])]),
+        put_together(&[(mood[0].0.clone(), vec![0, 1, 2, 3, 4, 5, 6]), (mood[1].0.clone(), vec![7, 8, 9])]),
     ];
-    assert_eq!(bench.violation(proposed), Some(Violation::ForcedPair));
+    assert_eq!(bench.violation(proposed), Some(Violation::ForcedPair), "two at least are of c1 and m0");
 }
 
 #[test]
 fn a_class_without_a_crowd_in_its_own_batch_is_refused() {
-    let mut bench = two_towns();
-    let whole = bench.verify(bench.proposed.clone()).expect("passes");
-    bench.ledger.apply(whole.delta());
-    // Two people of each class leave beside three of the other: the ledger supports all of it.
+    let bench = two_towns();
+    // Two people of a class leave beside three of the other. What has left before is no crowd here.
     let few = |from: &ProposedGroup, rows: [&[u32]; 2]| {
         let runs = taken_apart(from);
         put_together(&[(runs[0].0.clone(), rows[0].to_vec()), (runs[1].0.clone(), rows[1].to_vec())])
     };
-    let both: [&[u32]; 2] = [&[0, 1], &[5, 6, 7]];
     // One group at a time: two would be joined by counting.
-    let proposed = vec![few(&bench.proposed[0], both), put_together(&[])];
-    assert_eq!(bench.violation(proposed.clone()), None);
-    bench.needs.batch_crowd = 2;
-    assert_eq!(bench.violation(proposed.clone()), None);
-    bench.needs.batch_crowd = 3;
-    assert_eq!(bench.violation(proposed), Some(Violation::BatchCrowd));
+    let proposed = vec![few(&bench.proposed[0], [&[0, 1], &[5, 6, 7]]), put_together(&[])];
+    assert_eq!(bench.violation(proposed), Some(Violation::ClassBelowK));
+    let proposed = vec![few(&bench.proposed[0], [&[0, 1, 2], &[5, 6, 7]]), put_together(&[])];
+    assert_eq!(bench.violation(proposed), None);
     // The moods have three people each, and one illness has two.
     let runs = taken_apart(&bench.proposed[1]);
     let other = br#"{"mood":"m0","illness":"i1"}"#.to_vec();
     let moods = [(runs[0].0.clone(), vec![0, 1]), (other, vec![2]), (runs[1].0.clone(), vec![5, 6, 7])];
     let proposed = vec![put_together(&[]), put_together(&moods)];
-    assert_eq!(bench.violation(proposed.clone()), Some(Violation::SensitiveBelowK));
-    bench.needs.batch_crowd = 2;
-    assert_eq!(bench.violation(proposed), None);
+    assert_eq!(bench.violation(proposed), Some(Violation::SensitiveBelowK));
 }
 
 #[test]
 fn a_class_that_exclusion_narrows_below_k_is_refused() {
     // Ten alike. Five leave exactly, five in a class of ten years: whoever is in that one would have left finer.
     let records: Vec<_> = (0..10).map(|i| (i, 30, 0, 0, 0)).collect();
-    for batch_crowd in [K, 0] {
-        let mut bench = Bench::new(&records);
-        let exact = taken_apart(&bench.proposed[0])[0].0.clone();
-        let age = &bench.books[1];
-        let decade = age.text(age.cell(bench.batch.columns[1][0], 1)).to_owned();
-        let coarse = format!(r#"{{"age":{decade},"city":"c0"}}"#).into_bytes();
-        let mut runs = vec![(exact, vec![0, 1, 2, 3, 4]), (coarse, vec![5, 6, 7, 8, 9])];
-        runs.sort();
-        let mut narrowed = bench.proposed.clone();
-        narrowed[0] = put_together(&runs);
-        assert_eq!(bench.violation(narrowed.clone()), None, "both classes have their subjects");
-        bench.strict(batch_crowd);
-        if batch_crowd < K {
-            assert_eq!(bench.violation(bench.proposed.clone()), Some(Violation::Narrowed), "the past is not known");
-            bench.ledger.keep_witnesses(Witnesses::new(K, 1000, vec![]));
-        }
-        assert_eq!(bench.violation(bench.proposed.clone()), None);
-        assert_eq!(bench.violation(narrowed.clone()), Some(Violation::Narrowed));
-        // A line that is at no node of its row counts for nobody.
-        let mut strange = narrowed;
-        runs.iter_mut().for_each(|run| run.0 = String::from_utf8_lossy(&run.0).replace("c0", "c1").into_bytes());
-        bench.books[2].encode_canonical("\"c1\"");
-        strange[0] = put_together(&runs);
-        assert_eq!(bench.violation(strange), Some(Violation::Narrowed));
-    }
+    let mut bench = Bench::new(&records);
+    let exact = taken_apart(&bench.proposed[0])[0].0.clone();
+    let age = &bench.books[1];
+    let decade = age.text(age.cell(bench.batch.columns[1][0], 1)).to_owned();
+    let coarse = format!(r#"{{"age":{decade},"city":"c0"}}"#).into_bytes();
+    let mut runs = vec![(exact, vec![0, 1, 2, 3, 4]), (coarse, vec![5, 6, 7, 8, 9])];
+    runs.sort();
+    let mut narrowed = bench.proposed.clone();
+    narrowed[0] = put_together(&runs);
+    assert_eq!(bench.violation(narrowed.clone()), None, "both classes have their subjects");
+    bench.narrow();
+    assert_eq!(bench.violation(bench.proposed.clone()), None);
+    assert_eq!(bench.violation(narrowed.clone()), Some(Violation::Narrowed));
+    // A line that is at no node of its row counts for nobody.
+    let mut strange = narrowed;
+    runs.iter_mut().for_each(|run| run.0 = String::from_utf8_lossy(&run.0).replace("c0", "c1").into_bytes());
+    bench.books[2].encode_canonical("\"c1\"");
+    strange[0] = put_together(&runs);
+    assert_eq!(bench.violation(strange), Some(Violation::Narrowed));
 }

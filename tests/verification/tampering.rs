@@ -135,7 +135,6 @@ proptest! {
             group: 1,
             quasi: vec!["mood".to_owned()],
             attribute: "illness".to_owned(),
-            window_ms: 3_600_000,
             asked: vec![asked],
         };
         // The bench numbers the illnesses that it has met first.

@@ -249,7 +249,7 @@ mod tests {
         ladder: LadderLimits { complete: 5000, chosen: 100 },
         identifier_cardinality: 0.8,
         window_records: 1000,
-        batch: None,
+        batch_records: 1000,
     };
 
     /// `a` and `b` are equal, `c` and `d` are unrelated to everything.

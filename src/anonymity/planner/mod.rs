@@ -38,7 +38,7 @@ use crate::records::codebook::Codebook;
 use ladder::build_ladder;
 use rayon::prelude::*;
 use sample::Sample;
-pub use settings::{InBatch, LadderLimits, PlannerSettings};
+pub use settings::{LadderLimits, PlannerSettings};
 use std::collections::BTreeSet;
 
 /// The attributes of one group, before any ladder.

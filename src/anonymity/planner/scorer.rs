@@ -1,14 +1,12 @@
 //! What a node of a lattice is worth to the rows of a sample.
 
 use super::sample::Sample;
-use super::settings::{InBatch, PlannerSettings};
+use super::settings::PlannerSettings;
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
 
-/// Each support that nodes are scored for is this many times the one before, up to an eighth of the rows. Where a class
-/// needs its crowd in its own batch there is no ledger that grows old: what a class needs varies less, and steps are finer.
-const THRESHOLD_STEP: u32 = 4;
-const THRESHOLD_STEP_IN_BATCH: u32 = 2;
+/// Each support that nodes are scored for is this many times the one before, up to an eighth of the rows.
+const THRESHOLD_STEP: u32 = 2;
 
 /// Rows of a sample, with what each of them adds to the key and to the loss of its class at every level of every
 /// attribute. A node is then scored by sums over columns.
@@ -61,22 +59,13 @@ impl Scorer {
             let next = seen.len();
             *seen.entry(sample.subjects()[row]).or_insert(next)
         });
-        // A class seen twice among a few rows of a long window has many members in the window itself.
-        let share = rows.len() as f64 / settings.window_records.max(rows.len()) as f64;
         let most = rows.len() as u32 / 8;
-        let (least, first, step) = match settings.batch {
-            None => {
-                let least = ((settings.k as f64 * share).ceil() as usize).clamp(2, settings.k.max(2)) as u32;
-                (least, least, THRESHOLD_STEP)
-            }
-            Some(InBatch { crowd, records }) => {
-                let least = crowd as f64 * rows.len() as f64 / records.max(1) as f64;
-                let least = (least.ceil() as u32).clamp(2, most.max(2));
-                // A class that is too rare on average has its crowd in some batches.
-                (least, (least / 2).max(2), THRESHOLD_STEP_IN_BATCH)
-            }
-        };
-        let next = |before: &u32| Some(before * step).filter(|threshold| *threshold <= most);
+        // Subjects of the sample that stand for the crowd of a class in its batch.
+        let least = settings.k as f64 * rows.len() as f64 / settings.batch_records.max(1) as f64;
+        let least = (least.ceil() as u32).clamp(2, most.max(2));
+        // A class that is too rare on average has its crowd in some batches.
+        let first = (least / 2).max(2);
+        let next = |before: &u32| Some(before * THRESHOLD_STEP).filter(|threshold| *threshold <= most);
         let thresholds: Vec<u32> = std::iter::successors(Some(first), next).collect();
         let column = |attribute: usize, level: usize| {
             let (codes, digests) = (sample.column(attribute), books[attribute].digests(level));

@@ -26,32 +26,22 @@ pub struct PlannerSettings {
     pub ladder: LadderLimits,
     /// Distinct values over rows from which a flat attribute is an identifier (docs/methods.md §2).
     pub identifier_cardinality: f64,
-    /// Rows that a support count in the sample stands for: the stream's window.
+    /// Records of the stream's window.
     pub window_records: usize,
-    /// Where a class needs a crowd in its own batch.
-    pub batch: Option<InBatch>,
-}
-
-/// A crowd that every batch must have by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InBatch {
-    /// Subjects of a class.
-    pub crowd: usize,
-    /// Rows of a batch.
-    pub records: usize,
+    /// Rows of a batch, in which a class needs its crowd.
+    pub batch_records: usize,
 }
 
 impl PlannerSettings {
     /// The settings of a configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let batch = InBatch { crowd: config.privacy.crowd_in_batch(), records: config.batch.max_records };
         Self {
             k: config.privacy.crowd(),
             ladder: LadderLimits::default(),
             identifier_cardinality: config.tuning.identifier_cardinality,
             window_records: config.plan.window_records,
-            batch: Some(batch).filter(|batch| batch.crowd > 0),
+            batch_records: config.batch.max_records,
         }
     }
 
@@ -59,8 +49,7 @@ impl PlannerSettings {
     #[must_use]
     pub fn for_batches(self, rows: u64, batches: u64) -> Self {
         let records = rows.checked_div(batches).and_then(|records| usize::try_from(records).ok());
-        let of =
-            |batch: InBatch| InBatch { records: records.unwrap_or(batch.records).clamp(1, batch.records), ..batch };
-        Self { batch: self.batch.map(of), ..self }
+        let most = self.batch_records;
+        Self { batch_records: records.unwrap_or(most).clamp(1, most), ..self }
     }
 }

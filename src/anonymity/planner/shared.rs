@@ -6,7 +6,7 @@
 
 use super::ladder::{build_ladder, expected_loss};
 use super::sample::Sample;
-use super::settings::{InBatch, LadderLimits, PlannerSettings};
+use super::settings::{LadderLimits, PlannerSettings};
 use crate::anonymity::plan::Node;
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
@@ -31,11 +31,8 @@ impl Shared {
     /// The settings for groups that show what is shared: each part is a batch to them.
     #[must_use]
     pub fn within(&self, settings: PlannerSettings) -> PlannerSettings {
-        let within = |batch: InBatch| InBatch {
-            records: self.records.map_or(batch.records, |records| records.clamp(1, batch.records)),
-            ..batch
-        };
-        PlannerSettings { batch: settings.batch.map(within), ..settings }
+        let most = settings.batch_records;
+        PlannerSettings { batch_records: self.records.map_or(most, |records| records.clamp(1, most)), ..settings }
     }
 
     /// A `ladder` of the other attributes among `quasi`, with what is shared at its level in every node.
@@ -140,7 +137,7 @@ impl Ord for OrderedLoss {
 type Parts = BTreeMap<(u64, Vec<u128>), (u64, BTreeSet<u64>)>;
 
 fn parts(levels: &[(usize, u8)], sample: &Sample, books: &[Codebook], settings: &PlannerSettings) -> Parts {
-    let records = settings.batch.map_or(settings.window_records, |batch| batch.records).max(1) as u64;
+    let records = settings.batch_records.max(1) as u64;
     let mut parts = Parts::new();
     for row in 0..sample.rows() {
         let cell = |&(a, level): &(usize, u8)| books[a].digests(usize::from(level))[sample.column(a)[row] as usize];

@@ -53,12 +53,6 @@ impl Requirement {
         }
     }
 
-    /// Whether a class that satisfies it does so with more pairs, too.
-    #[must_use]
-    pub fn is_monotone(&self) -> bool {
-        matches!(self, Self::Distinct { .. })
-    }
-
     /// Whether classes are compared with a distribution.
     #[must_use]
     pub fn needs_reference(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What a stream promises of the values of one sensitive attribute in every class (docs/methods.md §8 and §11.5).
 //!
-//! A class is the distinct pairs of a value and a subject that were shown in it inside the support window: a subject
+//! A class is the distinct pairs of a value and a subject that a batch shows in it: a subject
 //! counts once for each value. Diversity asks beside its counts that ℓ of the values belong to ℓ different subjects, so
 //! that no single person makes a class diverse.
 
@@ -31,13 +31,6 @@ impl Protection {
             0 => 0,
             values => values + self.colluders,
         }
-    }
-
-    /// Whether a class can only be judged by everything that was shown in it. Distinct diversity alone is monotone: what
-    /// is not known of could only help.
-    #[must_use]
-    pub fn needs_every_pair(&self) -> bool {
-        !self.requirements.iter().all(Requirement::is_monotone)
     }
 
     /// Whether classes are compared with the distribution of a plan.

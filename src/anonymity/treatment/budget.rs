@@ -5,7 +5,7 @@
 
 use super::crowd::NO_SUBJECT;
 use super::recode::{Assignment, UNRELEASED};
-use crate::ledger::at::{LedgerAt, SupportersAt};
+use crate::ledger::per_subject::{LedgerAt, SupportersAt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whom the rows of a batch count for: nobody who has not been seen for long enough. None where all count.

@@ -8,7 +8,7 @@
 //! its own belongs to more than half of them. The same holds of the lines of the class that hide the same sensitive
 //! attributes of several behind the same texts. A column that shows nothing of anybody in the whole batch is not asked:
 //! k subjects or more share its `*`, whatever class they are in. *Support of its own* of a value are the distinct
-//! subjects of this batch's lines of the group that have it, and those whom the ledger knows to have shown it.
+//! subjects of this batch's lines of the group that have it, and for a release in parts those of the other parts.
 //!
 //! Ways, the cheapest first: a label that says too much makes way for a coarser one; others of the class leave as `*`
 //! too (covers); the whole class does (withheld). Where that is not enough, the class cannot leave in this group.
@@ -20,13 +20,12 @@
 //! Cells only ever grow coarser and rows only ever go, so it ends. Time: a pass over the rows for each turn; there are
 //! few turns, as only a class whose cells have just grown coarser calls for another.
 
-use super::crowd::{CrowdTable, Floor, NO_SUBJECT};
-use super::recode::{QuasiColumns, UNRELEASED, recode};
-use super::strict::recode_as_kept;
+use super::crowd::{CrowdTable, NO_SUBJECT};
+use super::recode::{QuasiColumns, UNRELEASED, recode, recode_beside};
 use crate::anonymity::plan::Node;
-use crate::ledger::at::LedgerAt;
 use crate::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
 use crate::records::digest::BuildClassKeyHash;
+use crate::records::holders::Holders;
 use crate::records::table::Batch;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,16 +57,16 @@ pub struct Hiding<'a> {
     pub batch: &'a Batch,
     /// By attribute: what the codes print.
     pub books: &'a [Codebook],
-    /// What every class needs.
-    pub floor: Floor,
-    /// Recoding answers an observer who knows its rule: a value leaves at the first level that it reaches, or as `*`.
+    /// Distinct subjects that every class needs.
+    pub k: usize,
+    /// A stream answers an observer who knows its rule: a value leaves at the first level that it reaches, or as `*`.
     pub strict: bool,
     /// Digest of "this attribute, beside a class", by attribute.
     pub bases: &'a [u128],
     /// The place of a row's subject in the order in which subjects cover: a keyed digest of the subject.
     pub order: &'a dyn Fn(u32) -> u128,
-    /// What has left before, for the support of single values.
-    pub released: &'a LedgerAt<'a>,
+    /// People of lines beside these, for the support of single values.
+    pub holders: &'a Holders,
     /// Class key by row of the batch.
     pub class: &'a [u128],
     /// The group has no quasi attribute: a row that shows nothing is no line.
@@ -162,7 +161,7 @@ impl Hiding<'_> {
         if self.strict {
             let ladder: Vec<Node> = (0..side.levels).map(node).collect();
             let speaking: Vec<u32> = rows.iter().copied().filter(|&row| side.floors[row as usize] == 0).collect();
-            let taken = recode_as_kept(&columns, &ladder, &speaking, self.floor, self.released);
+            let taken = recode(&columns, &ladder, &speaking, self.k);
             for &row in speaking.iter().filter(|&&row| taken.node[row as usize] != UNRELEASED) {
                 take(row, taken.node[row as usize] as usize);
             }
@@ -175,7 +174,7 @@ impl Hiding<'_> {
             if here.is_empty() {
                 continue;
             }
-            let taken = recode(&columns, &[node(level)], &here, self.floor, self.released);
+            let taken = recode_beside(&columns, &[node(level)], &here, self.k, self.holders);
             left.retain(|&row| {
                 let is_taken = taken.node[row as usize] != UNRELEASED;
                 if is_taken {
@@ -198,8 +197,7 @@ impl Hiding<'_> {
         let says = |row: &u32| !self.bare || shown.iter().any(|side| side.cells[*row as usize] != SUPPRESSED);
         let lines: Vec<u32> = rows.iter().copied().filter(says).collect();
         let speaks = |at: &usize| self.beside || lines.iter().any(|&row| shown[*at].cells[row as usize] != SUPPRESSED);
-        let open: Vec<usize> =
-            (0..sides.len()).filter(|at| speaks(at) || self.distinct(&lines) < self.floor.k).collect();
+        let open: Vec<usize> = (0..sides.len()).filter(|at| speaks(at) || self.distinct(&lines) < self.k).collect();
         let attributes: Vec<usize> = sides.iter().map(|side| side.attribute).collect();
         let hides = |row: &u32| open.iter().any(|&at| self.hides(attributes[at], shown[at].cells[*row as usize]));
         let hiding: HashSet<u128, BuildClassKeyHash> =
@@ -343,13 +341,13 @@ impl Hiding<'_> {
             }
             holders.values().all(|(known, nobody)| 2 * (known.len() + nobody) <= subjects)
         };
-        subjects >= self.floor.k && at.iter().all(says_little)
+        subjects >= self.k && at.iter().all(says_little)
     }
 
-    /// By code: whether its value lacks support of its own: among `lines`, and with what was shown before.
+    /// By code: whether its value lacks support of its own: among `lines`, and with the people beside them.
     fn rare(&self, attribute: usize, lines: &[u32]) -> Vec<bool> {
         let (codes, book) = (&self.batch.columns[attribute], &self.books[attribute]);
-        let mut crowds = CrowdTable::new(self.floor, lines.len());
+        let mut crowds = CrowdTable::new(self.k, lines.len());
         crowds.restart();
         let mut class_of: Vec<Option<u32>> = vec![None; book.codes()];
         for &row in lines {
@@ -357,7 +355,7 @@ impl Hiding<'_> {
             let key = self.bases[attribute].wrapping_add(book.digests(0)[code]);
             class_of[code] = Some(crowds.add(key, self.batch.subjects[row as usize]));
         }
-        crowds.complete(|class, out| self.released.fresh_subjects(class, out));
+        crowds.complete(self.holders);
         class_of.into_iter().map(|class| !class.is_some_and(|class| crowds.supported(class))).collect()
     }
 

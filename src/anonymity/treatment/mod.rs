@@ -5,9 +5,8 @@
 //! |---|---|
 //! | [`treat`] | the steps over one batch, in their order; [`proposal`] is what comes out |
 //! | [`crowd`], [`recode`] | support of equivalence classes; the first node of a ladder that has it |
-//! | [`strict`], [`exclusion`], [`spaces`] | the same, where only raw tuples count that nobody can exclude |
-//! | [`budget`], [`population`] | whom a class may count: settled subjects within their budgets, people of a file |
-//! | `sensitive`, `diverse`, `divert`, [`hide`] | sensitive cells: support, models, classes that go on to coarser nodes, cells that hide |
+//! | [`budget`] | whom a class may count: settled subjects within their budgets |
+//! | `sensitive`, [`hide`] | sensitive cells: models, support, cells that hide |
 //! | [`hold`], [`mask`] | which records wait, and which take part in a group |
 //! | `shared` | attributes that stand in several groups |
 //! | [`forced_pairs`] | the counting guard between groups |
@@ -19,19 +18,13 @@ pub mod alter;
 pub mod budget;
 pub mod ceiling;
 pub mod crowd;
-mod diverse;
-mod divert;
-pub mod exclusion;
 pub mod forced_pairs;
 pub mod hide;
 pub mod hold;
 pub mod mask;
 pub mod names;
-pub mod population;
 pub mod proposal;
 pub mod recode;
 mod sensitive;
 mod shared;
-pub mod spaces;
-pub mod strict;
 pub mod treat;

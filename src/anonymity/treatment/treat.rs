@@ -1,24 +1,21 @@
 //! The treatment of one batch by one plan.
 
 use super::budget::{settled, within_budget};
-use super::crowd::{Floor, NO_SUBJECT};
-use super::diverse::recode_diversely;
-use super::divert::divert;
+use super::crowd::NO_SUBJECT;
 use super::hide::{Hidden, Hiding, Side, UNSHOWN};
 use super::hold::let_stay_supported;
 use super::mask::Mask;
 pub use super::names::{GroupNames, group_names, joined_layouts};
-use super::population::Population;
 use super::proposal::{Proposal, Unreleased};
-use super::recode::{Assignment, QuasiColumns, UNRELEASED};
+use super::recode::{Assignment, QuasiColumns, UNRELEASED, recode};
 pub use super::sensitive::Protected;
-use super::sensitive::{SensitiveCells, StreamModels};
+use super::sensitive::StreamModels;
 use super::shared::Shared;
-use super::strict::recode_as_kept;
 use crate::anonymity::plan::{Group, Plan};
-use crate::config::{Config, Recoding};
-use crate::ledger::at::{LedgerAt, SupportersAt};
+use crate::config::Config;
+use crate::ledger::per_subject::{LedgerAt, SupportersAt};
 use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
+use crate::records::holders::Holders;
 use crate::records::table::Batch;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -35,10 +32,6 @@ const HOLD_ABOVE_LOSS: f32 = 0.05;
 pub struct Policy {
     /// Distinct subjects that a class needs, at least 2.
     pub k: usize,
-    /// Subjects that a class needs in the batch itself, at most k; 0: support inside the window is enough.
-    pub batch_crowd: usize,
-    /// Only raw tuples that cannot be excluded count toward a class.
-    pub strict: bool,
     /// A batch with fewer distinct subjects releases nothing. At least k.
     pub min_subjects: usize,
     /// How many batches a record may wait for a better class.
@@ -54,18 +47,10 @@ impl Policy {
         let k = config.privacy.crowd();
         Self {
             k,
-            batch_crowd: config.privacy.crowd_in_batch(),
-            strict: config.privacy.recoding == Recoding::Strict,
             min_subjects: k,
             max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
             hold_above_loss: HOLD_ABOVE_LOSS,
         }
-    }
-
-    /// What every class needs.
-    #[must_use]
-    pub fn floor(&self) -> Floor {
-        Floor { k: self.k, batch: self.batch_crowd }
     }
 }
 
@@ -95,22 +80,20 @@ pub struct Rules<'a> {
     pub policy: &'a Policy,
     /// The sensitive attributes that models protect.
     pub protected: &'a [Protected],
-    /// People of whom every class needs enough.
-    pub populations: &'a [Population],
 }
 
-/// Treats `records` by `rules`: the proposal of what may leave after what `ledger` knows to have left.
+/// Treats `records` by `rules`: the proposal of what may leave. `ledger` knows how long each subject has been seen, and its budget.
 #[must_use]
 pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) -> Proposal {
     let Records { batch, mask, waited, last } = *records;
-    let Rules { plan, names, books, policy, protected, populations } = *rules;
+    let Rules { plan, names, books, policy, protected } = *rules;
     let rows: Vec<u32> = (0..u32::try_from(batch.rows()).expect("a batch is bounded")).collect();
     // Who has not been seen for long enough is nobody to everything below.
     let counting = settled(&batch.subjects, ledger).map(|subjects| Batch { subjects, ..batch.clone() });
     let owners = batch.subjects.as_slice();
     let batch = counting.as_ref().unwrap_or(batch);
     let shared = Shared::of(plan);
-    let scene = Scene { batch, owners, mask, plan, shared, names, books, policy, protected, populations, ledger };
+    let scene = Scene { batch, owners, mask, plan, shared, names, books, policy, protected, ledger };
     if !has_subjects(batch, &mask.present(plan.groups.len(), &rows), policy.min_subjects) {
         return scene.nothing(Unreleased::Quiet);
     }
@@ -118,10 +101,10 @@ pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) ->
     let held = if last { Vec::new() } else { scene.hold(&mut assignments, &rows, waited) };
     let staying: HashSet<u32> = held.iter().copied().collect();
     let leaving: Vec<u32> = rows.iter().copied().filter(|row| !staying.contains(row)).collect();
-    scene.divert(&mut assignments, &leaving);
+    scene.leave_out_failing(&mut assignments, &leaving);
     let mut cells = scene.cells(&assignments, &rows, &held);
     let before = scene.leaving(&cells);
-    let guarded_fragments = scene.guard(&mut cells, &assignments);
+    let guarded_fragments = scene.guard(&mut cells);
     let mut proposal = scene.propose(cells, held, &before, guarded_fragments);
     for (group, assignment) in proposal.groups.iter_mut().zip(assignments) {
         group.muted = assignment.muted;
@@ -129,8 +112,8 @@ pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) ->
     proposal
 }
 
-/// How often the lines of classes that cannot hide their sensitive cells go on to coarser ones.
-const DIVERSIONS: usize = 8;
+/// How often the others are recoded anew when classes that cannot hide their sensitive cells have been left out.
+const TURNS: usize = 8;
 
 struct Scene<'a> {
     batch: &'a Batch,
@@ -144,8 +127,7 @@ struct Scene<'a> {
     books: &'a [Codebook],
     policy: &'a Policy,
     protected: &'a [Protected],
-    populations: &'a [Population],
-    /// What has left before, as far as it still counts.
+    /// How long each subject has been seen, and its budget.
     ledger: &'a LedgerAt<'a>,
 }
 
@@ -164,7 +146,7 @@ impl Scene<'_> {
     }
 
     /// Takes the rows out of `assignments` that wait for a better class, and gives them.
-    fn hold(&self, assignments: &mut Vec<Assignment>, rows: &[u32], waited: &[u8]) -> Vec<u32> {
+    fn hold(&self, assignments: &mut [Assignment], rows: &[u32], waited: &[u8]) -> Vec<u32> {
         if self.policy.max_hold_batches == 0 {
             return Vec::new();
         }
@@ -173,18 +155,12 @@ impl Scene<'_> {
                 && self.loss(assignments, *row).is_some_and(|loss| loss > self.policy.hold_above_loss)
         };
         let wishes: Vec<bool> = rows.iter().map(dear).collect();
-        let earlier = |class, out: &mut [u64]| self.ledger.fresh_subjects(class, out);
-        let waiting = let_stay_supported(wishes, assignments, &self.batch.subjects, self.policy.floor(), earlier);
+        let waiting = let_stay_supported(wishes, assignments, &self.batch.subjects, self.policy.k);
         let held: Vec<u32> = rows.iter().copied().filter(|&row| waiting[row as usize]).collect();
         for assignment in assignments.iter_mut() {
             for &row in &held {
                 assignment.node[row as usize] = UNRELEASED;
             }
-        }
-        if assignments.iter().any(|assignment| assignment.counted.is_some()) && !held.is_empty() {
-            // Which tuples can be excluded depends on which classes leave: they are judged by those that really do.
-            let leaving: Vec<u32> = rows.iter().copied().filter(|&row| !waiting[row as usize]).collect();
-            *assignments = self.assign(&leaving);
         }
         held
     }
@@ -213,29 +189,16 @@ impl Scene<'_> {
     /// The same, where the rows count for `subjects`.
     fn recode_group(&self, group: &Group, base: u128, rows: &[u32], subjects: &[u64]) -> Assignment {
         let columns = QuasiColumns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
-        let columns = columns.among(self.populations);
-        let plain = recode_as_kept(&columns, &group.ladder, rows, self.policy.floor(), self.ledger);
-        let protected: Vec<&Protected> =
-            self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)).collect();
-        // Strict recoding answers an observer who knows the rule: another rule would be another answer.
-        if protected.is_empty() || self.policy.strict {
-            return plain;
-        }
-        recode_diversely(plain, &columns, group, &protected, &self.sensitive_cells(), self.ledger)
+        recode(&columns, &group.ladder, rows, self.policy.k)
     }
 
-    /// Takes classes that cannot hide their sensitive cells to coarser nodes; what still cannot is withdrawn later. Strict
-    /// recoding answers an observer who knows the rule, and a budget counts classes that were joined already: there, they do
-    /// not leave. `rows` are those that are not held.
-    fn divert(&self, assignments: &mut [Assignment], rows: &[u32]) {
+    /// Leaves out classes that cannot hide their sensitive cells. They do not go on to coarser nodes: an observer who knows the
+    /// rule would learn from a coarser class that it had something to hide. `rows` are those that are not held.
+    fn leave_out_failing(&self, assignments: &mut [Assignment], rows: &[u32]) {
         let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments.par_iter_mut()).enumerate();
         groups.filter(|(_, ((group, _), _))| !group.quasi.is_empty() && !group.sensitive.is_empty()).for_each(
             |(number, ((group, &base), assignment))| {
-                if self.policy.strict || self.budget().is_some() {
-                    self.leave_out(group, base, assignment, &self.mask.among(number, rows));
-                } else {
-                    self.divert_group(group, base, assignment);
-                }
+                self.leave_out(group, base, assignment, &self.mask.among(number, rows));
             },
         );
     }
@@ -243,28 +206,14 @@ impl Scene<'_> {
     fn failing(&self, group: &Group, assignment: &Assignment) -> Vec<u32> {
         let leaves = |(row, node): (u32, &u32)| (*node != UNRELEASED).then_some(row);
         let leaving: Vec<u32> = (0u32..).zip(&assignment.node).filter_map(leaves).collect();
-        self.hide(group, &assignment.class, leaving, &assignment.silent).failing
+        self.hide(group, &assignment.class, leaving).failing
     }
 
-    fn divert_group(&self, group: &Group, base: u128, assignment: &mut Assignment) {
-        let columns = QuasiColumns::new(base, &group.quasi, &self.batch.columns, &self.batch.subjects, self.books)
-            .among(self.populations);
-        let mut from = vec![0u32; self.rows()];
-        for _ in 0..DIVERSIONS {
-            let failing = self.failing(group, assignment);
-            if failing.is_empty() {
-                return;
-            }
-            divert(&columns, &group.ladder, assignment, &failing, &mut from, self.policy.k);
-            self.leave_out_silent(group, assignment);
-        }
-    }
-
-    /// Which tuples can be excluded depends on which classes leave: whatever goes, the others are judged anew. Where that
+    /// Whatever goes, the others are recoded anew: which raw tuples can be excluded depends on which classes leave. Where that
     /// does not end, nothing of the group leaves.
     fn leave_out(&self, group: &Group, base: u128, assignment: &mut Assignment, rows: &[u32]) {
         let mut rows = rows.to_vec();
-        for _ in 0..DIVERSIONS {
+        for _ in 0..TURNS {
             let failing: HashSet<u32> = self.failing(group, assignment).into_iter().collect();
             if failing.is_empty() {
                 return;
@@ -274,15 +223,6 @@ impl Scene<'_> {
         }
         if !self.failing(group, assignment).is_empty() {
             *assignment = Assignment::nothing(self.rows());
-        }
-    }
-
-    fn sensitive_cells(&self) -> SensitiveCells<'_> {
-        SensitiveCells {
-            batch: self.batch,
-            books: self.books,
-            floor: self.policy.floor(),
-            bases: &self.names.sensitive_bases,
         }
     }
 
@@ -342,7 +282,7 @@ impl Scene<'_> {
         let leaving: Vec<u32> = rows.iter().copied().filter(leaves).collect();
         let quasi: Vec<&[CellId]> = out.iter().map(|(_, column)| column.as_slice()).collect();
         let class = self.classes(group, base, &quasi);
-        let hidden = self.hide(group, &class, leaving.clone(), &assignment.silent);
+        let hidden = self.hide(group, &class, leaving.clone());
         for (_, column) in &mut out {
             hidden.failing.iter().for_each(|&row| column[row as usize] = SUPPRESSED);
         }
@@ -370,19 +310,12 @@ impl Scene<'_> {
     }
 
     /// The sensitive cells of a group for the `leaving` rows, whose classes are `class`.
-    fn hide(&self, group: &Group, class: &[u128], leaving: Vec<u32>, silent: &[bool]) -> Hidden {
+    fn hide(&self, group: &Group, class: &[u128], leaving: Vec<u32>) -> Hidden {
         let side = |&a: &usize| {
             let protected = self.protected.iter().find(|p| p.attribute == a);
-            let open = |p: &Protected| {
-                p.judge.is_some() && self.ledger.shown().is_none_or(|shown| shown.is_open(a, self.rows()))
-            };
-            let never = self.plan.identifiers.contains(&a) || protected.is_some_and(|p| !open(p));
+            let never = self.plan.identifiers.contains(&a) || protected.is_some_and(|p| p.judge.is_none());
             // Who names nobody counts for nobody, so no model could count what is shown of him.
-            let unshown = |row: usize| {
-                never
-                    || protected.is_some()
-                        && (self.batch.subjects[row] == NO_SUBJECT || silent.get(row).copied().unwrap_or(false))
-            };
+            let unshown = |row: usize| never || protected.is_some() && self.batch.subjects[row] == NO_SUBJECT;
             Side {
                 attribute: a,
                 // Exactly or not at all: two generalized cells may cover the same value, and would be counted as two.
@@ -396,17 +329,17 @@ impl Scene<'_> {
         let hiding = Hiding {
             batch: self.batch,
             books: self.books,
-            floor: self.policy.floor(),
-            strict: self.policy.strict,
+            k: self.policy.k,
+            strict: true,
             bases: &self.names.sensitive_bases,
             order: &|row| order.digest(&self.batch.subjects[row as usize].to_be_bytes()),
-            released: self.ledger,
+            holders: &Holders::default(),
             class,
             bare: group.quasi.is_empty(),
             beside: false,
         };
         let mine = self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute));
-        hiding.settle(sides, leaving, &mut StreamModels::new(self.sensitive_cells(), mine, *self.ledger))
+        hiding.settle(sides, leaving, &mut StreamModels::new(self.batch, self.books, mine))
     }
 
     /// Mean Loss of the present quasi cells of a row; `None` when all of them are missing.

@@ -4,7 +4,7 @@ use super::treatments;
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::privacy::protection::Requirement;
 use crate::cli::text::wrapped;
-use crate::config::{Config, Recoding, Rows, SinkKind, SourceKind};
+use crate::config::{Config, Rows, SinkKind, SourceKind};
 use crate::records::schema::{Attribute, Role, Treatment};
 use crate::start::checked::Checked;
 use humantime::format_duration;
@@ -81,11 +81,6 @@ fn names_of(checked: &Checked, attributes: &[usize]) -> String {
 /// Standard output: nobody can tell what of it has arrived.
 fn is_printed(config: &Config) -> bool {
     config.sink.kind == SinkKind::File && config.sink.path.as_os_str() == "-"
-}
-
-/// Whether the crowd of a batch is the whole crowd: who sees it arrive is told no more than who does not.
-fn is_whole_in_batch(config: &Config) -> bool {
-    config.privacy.support_window.is_zero() || config.privacy.crowd_in_batch() >= config.privacy.crowd()
 }
 
 fn attributes(checked: &Checked) -> Vec<String> {
@@ -191,30 +186,11 @@ fn levels(attribute: &Attribute) -> String {
 
 fn guarantees(checked: &Checked) -> Vec<String> {
     let Config { privacy, .. } = &*checked.config;
-    let (k, crowd) = (privacy.crowd(), privacy.crowd_in_batch());
-    let whose = if privacy.support_window.is_zero() {
-        "those of its own batch".to_owned()
-    } else {
-        format!("those of its own batch and of the {} before", format_duration(privacy.support_window))
-    };
+    let k = privacy.crowd();
     let shared = if checked.config.treatment.may_be_untruthful() { "are shown for" } else { "are those of" };
     let mut said = vec![format!(
-        "The quasi-identifying values of every fragment that leaves, taken together, {shared} at least {k} different people: {whose}. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops."
+        "The quasi-identifying values of every fragment that leaves, taken together, {shared} at least {k} different people of its own batch. A separate check recounts this from the finished bytes; if it disagrees, nothing leaves and the daemon stops."
     )];
-    said.push(if is_whole_in_batch(&checked.config) {
-        format!(
-            "The same holds inside each batch by itself: who sees it arrive finds {k} people in every crowd that it shows."
-        )
-    } else {
-        format!(
-            "Inside a batch by itself only {crowd} people are asked for (privacy.batch_crowd): the time of arrival may single people out."
-        )
-    });
-    for model in &privacy.model {
-        if let (Some(file), Some(people)) = (&model.population, model.k) {
-            said.push(format!("Every crowd is also one of at least {people} people of {}.", file.display()));
-        }
-    }
     said.extend(unjoined(checked));
     let once =
         if is_printed(&checked.config) { "standard output may get a batch twice" } else { "nothing leaves twice" };
@@ -228,16 +204,7 @@ fn guarantees(checked: &Checked) -> Vec<String> {
 fn unjoined(checked: &Checked) -> Vec<String> {
     let Config { privacy, .. } = &*checked.config;
     let (k, has_subject, mut said) = (privacy.crowd(), checked.schema.subject.is_some(), Vec::new());
-    if privacy.recoding == Recoding::Strict {
-        let but = if is_whole_in_batch(&checked.config) {
-            ""
-        } else {
-            ", but for batches in which fragments were taken back so that counting joins none"
-        };
-        said.push(format!(
-            "Nobody can be struck out of a crowd because the own record would have left finer (privacy.recoding = \"strict\"){but}."
-        ));
-    }
+    said.push("Nobody can be struck out of a crowd because the own record would have left finer.".to_owned());
     if checked.shapes.len() > 1 {
         said.push(format!(
             "Counting joins no two fragments: two cells of two groups, or labels above them, that must belong together by the numbers of a batch do so for at least {k} people. Three and more groups at once are not judged."
@@ -258,7 +225,7 @@ fn unjoined(checked: &Checked) -> Vec<String> {
     if has_subject && !privacy.longest_delay().is_zero() {
         said.push(format!(
             "A group in which nothing changes within a person is said once in {}, after a random delay of up to {} (privacy.max_delay). What does not change but leaves beside what does is said with every record.",
-            format_duration(privacy.repetition_window()),
+            format_duration(privacy.release_window),
             format_duration(privacy.longest_delay())
         ));
     }
@@ -266,10 +233,9 @@ fn unjoined(checked: &Checked) -> Vec<String> {
 }
 
 fn adversaries(config: &Config) -> Vec<String> {
-    let when = if is_whole_in_batch(config) { ", and when," } else { ", but not when," };
-    let mut said = vec![format!(
-        "Whoever reads everything that leaves{when} and knows this program, its configuration, the hierarchies and any number of facts about a person, but not the secret, the state directory or the lineage file."
-    )];
+    let mut said = vec![
+        "Whoever reads everything that leaves, and when, and knows this program, its configuration, the hierarchies and any number of facts about a person, but not the secret, the state directory or the lineage file.".to_owned(),
+    ];
     said.push(match config.privacy.colluders {
         0 => {
             "Not against somebody who sends records of invented people to make crowds of them (privacy.colluders = 0)."

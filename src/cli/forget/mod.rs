@@ -107,37 +107,19 @@ fn at_rest(config: Config, file: &Path, asked: &Asked) -> Result<Receipt, Failur
 
 /// A receipt as people read it.
 fn words(receipt: &Receipt) -> String {
-    let Removed {
-        window_rows,
-        sample_rows,
-        held_rows,
-        ledger_entries,
-        shown_values,
-        witnesses,
-        raw_tuples,
-        supporters,
-        said_lines,
-        profiles,
-        reference_counts,
-    } = receipt.removed;
+    let Removed { window_rows, sample_rows, held_rows, supporters, said_lines, profiles, reference_counts } =
+        receipt.removed;
     let what = if receipt.dry_run { "would be erased" } else { "erased" };
     let mut out = format!("{} {what}\n", counted(receipt.subjects, "subject"));
     for (count, of) in [
         (window_rows, "rows of the window, and what the model counted of them"),
         (sample_rows, "rows of the planner's sample"),
         (held_rows, "held records and waiting lines"),
-        (ledger_entries, "entries of the ledger"),
-        (shown_values, "shown values"),
-        (witnesses, "witnesses of strict recoding"),
-        (raw_tuples, "raw tuples that nobody else has"),
         (supporters, "entries of tenure and budgets"),
         (said_lines, "lines said once a window"),
         (profiles, "profiles of joins"),
         (reference_counts, "counts of the reference distributions"),
-        (receipt.unnamed_values, "shown values that stay, without the name"),
         (receipt.dropped_records, "held records that count as dropped now"),
-        (receipt.classes, "released classes that were supported by them"),
-        (receipt.classes_below_k, "of these below k without them"),
     ] {
         out.push_str(&format!("{count:>10}  {of}\n"));
     }

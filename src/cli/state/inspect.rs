@@ -102,16 +102,9 @@ fn described(survey: &Survey, topics: &[String]) -> String {
     );
     line(
         "ledger",
-        format!(
-            "{} classes, {} bytes in memory, {} deltas",
-            HumanCount(survey.ledger_classes),
-            HumanCount(survey.ledger_bytes),
-            HumanCount(survey.ledger_deltas)
-        ),
+        format!("{} bytes in memory, {} deltas", HumanCount(survey.ledger_bytes), HumanCount(survey.ledger_deltas)),
     );
-    line("shown values", HumanCount(survey.shown_values).to_string());
     line("said lines", HumanCount(survey.said_lines).to_string());
-    line("witnesses", HumanCount(survey.witnesses).to_string());
     line("window", format!("{} batches", HumanCount(survey.window_batches)));
     line("sample", format!("{} rows", HumanCount(survey.sample_rows)));
     line("profiles", HumanCount(survey.profiles).to_string());

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::config::complaint::Complaints;
-use crate::config::paths::{empty, is_dash};
-use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Transformation};
+use crate::config::{Config, Diversity, ModelKind, Transformation};
 
 /// `[anonymize]`, and the keys of privacy models.
 pub(super) fn anonymize(config: &Config, found: &mut Complaints) {
@@ -21,17 +20,7 @@ pub(super) fn anonymize(config: &Config, found: &mut Complaints) {
             let key = format!("privacy.model[{index}].{key}");
             found.unless(false, &key, "this model needs the key", "set it; docs/configuration.md has an example");
         }
-        population(index, model, found);
     }
-}
-
-fn population(index: usize, model: &PrivacyModel, found: &mut Complaints) {
-    let Some(path) = &model.population else { return };
-    let key = format!("privacy.model[{index}].population");
-    let maps = model.kind == ModelKind::KMap;
-    found.unless(maps, &key, "only k_map asks a population", "remove the key, or set kind = \"k_map\"");
-    found.unless(!empty(path), &key, "no file is named", "name one, or remove the key");
-    found.unless(!is_dash(path), &key, "standard input is read by the source alone", "name a file");
 }
 
 /// δ-presence speaks of everybody whom a class covers, present or not. A class that is absent says something of them too, and

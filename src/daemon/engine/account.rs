@@ -108,9 +108,7 @@ impl Engine {
             average: risk.average(),
             share_below_k: risk.below_k as f64 / risk.lines.max(1) as f64,
         };
-        let crowds = verified.crowds();
-        report.crowd_in_batch = picture(crowds.batch);
-        report.crowd_in_window = picture(crowds.window);
+        report.crowd = picture(verified.crowd());
         let (loss, cells) = proposal.loss;
         report.quasi_cells = cells;
         if cells > 0 {
@@ -172,13 +170,11 @@ impl Engine {
         report.seconds = seconds;
         report.bytes_out = bytes_out;
         report.uncovered_cells = uncovered_cells;
-        report.ledger_classes = self.ledger.classes() as u64;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
         report.supporters = self.ledger.supporters().map_or(0, |supporters| supporters.entries() as u64);
         report.waiting_lines = self.held.lines() as u64;
         report.profiles = self.joins.profiles();
         report.said_lines = self.ledger.said().map_or(0, |said| said.entries() as u64);
-        report.shown_values = self.ledger.tally().map_or(0, |tally| tally.entries() as u64);
         report.dictionary_values = self.coding.books.iter().map(|b| b.values() as u64).sum();
         report.dictionary_bytes = self.dictionary_bytes() * COPIES;
         report.window_bytes = (self.learning.model.window().bytes() * 2) as u64;

@@ -9,27 +9,23 @@ use super::parts::{Blank, Parts, Past};
 use super::prime::{PrimeError, prime};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::sample::Sample;
-use crate::anonymity::privacy::protection::Protection;
-use crate::config::{Config, Join, OutputShape, Problem, Rows, SinkKind, SourceKind};
+use crate::config::{Config, Join, OutputShape, Rows, SinkKind, SourceKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Recovered, Store};
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 use crate::ledger::said::Said;
 use crate::ledger::supporters::{SupportLimits, Supporters};
-use crate::ledger::tally::Tally;
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
 use crate::start::memory::{bounds, division, max_dictionary_values};
-use crate::start::population::{People, Populations, read_populations};
 use crate::start::profiles::in_order;
-use crate::start::protections::kept;
-use crate::telemetry::{PastUnknown, PolicyInForce, PopulationsRead, StateRecovered, Telemetry, Totals};
+use crate::telemetry::{PolicyInForce, StateRecovered, Telemetry, Totals};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,7 +38,7 @@ pub struct Options {
     pub accept_rewind: bool,
     /// `--accept-new-state`: the state may be new although the group has released before.
     pub accept_new_state: bool,
-    /// The broker is the demo's stand-in, which cannot be asked for the settings of a topic.
+    /// The broker is the demo's stand-in.
     pub stand_in_broker: bool,
     /// The clocks of the machine.
     pub clocks: Arc<dyn Clocks>,
@@ -56,7 +52,7 @@ pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: 
     if progress.sequence > 0 {
         anchors.push(progress.anchor);
     }
-    StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.support_window)
+    StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.release_window)
 }
 
 /// An engine with the state it continues from.
@@ -72,9 +68,6 @@ pub struct Assembled {
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// Every problem of the populations.
-    #[error("{} problem(s) in the populations", .0.len())]
-    Populations(Vec<Problem>),
     /// The state directory cannot be opened, is damaged, or belongs to another stream or sink.
     #[error(transparent)]
     State(#[from] StateError),
@@ -84,14 +77,6 @@ pub enum AssemblyError {
     /// The file of `plan.prime` gives no plan.
     #[error(transparent)]
     Prime(#[from] PrimeError),
-    /// The files of people have changed, and a batch from before waits to be tried again.
-    #[error(
-        "the populations are others than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (restore the files until it has left, or accept it with --accept-rewind)"
-    )]
-    OtherPopulations {
-        /// Number of that batch.
-        sequence: u64,
-    },
     /// The policy is another one, and a batch from before waits to be tried again.
     #[error(
         "the policy is another than when batch {sequence} was tried, which has not left: tried again, its records could leave under other generalizations than some reader may have seen (start once with the configuration and the record schema of then until it has left, or accept it with --accept-rewind)"
@@ -142,23 +127,17 @@ pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a
 /// The ledger that a configuration asks for, empty.
 #[must_use]
 pub fn ledger(checked: &Checked) -> Ledger {
-    ledger_of(&checked.config, &checked.schema, &checked.protections)
+    ledger_of(&checked.config, &checked.schema)
 }
 
-fn ledger_of(config: &Config, schema: &Schema, protections: &[Protection]) -> Ledger {
-    let window = config.privacy.support_window;
-    let window_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
-    let window_seconds = u32::try_from(window.as_secs()).unwrap_or(u32::MAX);
+fn ledger_of(config: &Config, schema: &Schema) -> Ledger {
     let bounds = bounds(config, schema);
-    let mut ledger = Ledger::new(config.privacy.crowd(), window_seconds, bounds.max_ledger_classes);
-    if !protections.is_empty() {
-        ledger.keep_tally(Tally::new(window_ms, bounds.max_shown_values, &kept(protections)));
-    }
+    let mut ledger = Ledger::default();
     let limits = SupportLimits {
-        window_ms,
+        window_ms: i64::try_from(config.privacy.release_window.as_millis()).unwrap_or(i64::MAX),
         min_tenure: config.privacy.min_tenure,
         max_classes: config.privacy.max_classes_per_subject,
-        max_entries: bounds.max_ledger_classes,
+        max_entries: bounds.max_budget_entries,
     };
     if limits.min_tenure > 0 || limits.max_classes > 0 {
         ledger.keep_supporters(Supporters::new(limits));
@@ -195,9 +174,8 @@ pub fn assemble(
     left: &mut Verdict<'_>,
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
-    let Checked { config, schema, protections, .. } = &checked;
-    let mut ledger = ledger_of(config, schema, protections);
-    let people = read_populations(config, schema, &checked.file).map_err(AssemblyError::Populations)?;
+    let Checked { config, schema, .. } = &checked;
+    let mut ledger = ledger_of(config, schema);
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = if config.has_state() {
         Store::open(&config.state.path, secret, &mut ledger)?
@@ -216,8 +194,6 @@ pub fn assemble(
         .then(|| "numbers replaced by others or by means".to_owned());
     let id = store.id().to_owned();
     let fresh = recovered.progress.sequence == 0 && recovered.intent.is_none();
-    let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(schema)).collect();
-    let changed = store.populations()? != fingerprints;
     let digest = checked.policy;
     let tried_under = store.policy()?.filter(|known| known != digest.bytes());
     let pending = match recovered.intent.take() {
@@ -226,9 +202,6 @@ pub fn assemble(
             recovered.take_over(&intent);
             store.settle_recovered(intent, true, &mut ledger)?;
             None
-        }
-        Some(intent) if changed && !accept_rewind => {
-            return Err(AssemblyError::OtherPopulations { sequence: intent.after.sequence });
         }
         Some(intent) if tried_under.is_some() && !accept_rewind => {
             return Err(AssemblyError::OtherPolicy { sequence: intent.after.sequence });
@@ -249,17 +222,10 @@ pub fn assemble(
     if fresh {
         store.begin(&recovered.progress)?;
     }
-    if changed {
-        store.note_populations(&fingerprints)?;
-    }
     if store.policy()?.as_ref() != Some(digest.bytes()) {
         store.note_policy(digest.bytes())?;
     }
     PolicyInForce { digest: &digest.short(), k: config.privacy.k }.emit(telemetry);
-    if changed || !people.is_empty() {
-        let counts = people.iter().map(|p| p.count as u64).collect();
-        PopulationsRead { people: counts, changed: changed && !fresh }.emit(telemetry);
-    }
     StateRecovered {
         sequence: recovered.progress.sequence,
         deltas: recovered.deltas,
@@ -267,12 +233,9 @@ pub fn assemble(
         bytes: recovered.bytes,
     }
     .emit(telemetry);
-    if let Some(attributes @ 1..) = ledger.tally().map(|tally| tally.unknown(recovered.progress.age_ms)) {
-        PastUnknown { attributes: attributes as u64 }.emit(telemetry);
-    }
     let auditor = Auditor::new(config, &digest, &id);
     let opened = Opened { ledger, store, keys, untruthful, auditor };
-    let engine = build(checked, &people, telemetry, accept_rewind, opened, recovered.into())?;
+    let engine = build(checked, telemetry, accept_rewind, opened, recovered.into())?;
     Ok(Assembled { engine, intent: pending, id })
 }
 
@@ -282,7 +245,7 @@ pub struct AtRest {
     pub store: Store,
     /// Its keys.
     pub keys: Keys,
-    /// What has left, as far as it still counts.
+    /// What it remembers of subjects.
     pub ledger: Ledger,
     /// All else that it remembers.
     pub recovered: Recovered,
@@ -293,10 +256,10 @@ pub struct AtRest {
 /// # Errors
 /// When there is none, or as for [`assemble`]: it is in use, damaged, or of another stream.
 pub fn open_at_rest(checked: &Checked) -> Result<AtRest, StateError> {
-    let Checked { config, schema, protections, .. } = checked;
+    let Checked { config, schema, .. } = checked;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys) = Store::existing(&config.state.path, secret)?;
-    let mut ledger = ledger_of(config, schema, protections);
+    let mut ledger = ledger_of(config, schema);
     let recovered = store.load(&mut ledger)?;
     store.bind(&stream_of(config, schema))?;
     Ok(AtRest { store, keys, ledger, recovered })
@@ -314,10 +277,10 @@ pub(super) struct Opened {
 }
 
 /// What a memory is made of that begins anew.
-fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection], keys: &Keys) -> Blank {
+fn blank(config: &Arc<Config>, schema: &Arc<Schema>, keys: &Keys) -> Blank {
     let (class_key, repetition_key) = (DigestKey(keys.classes), DigestKey(keys.repetition));
     let of_books = (Arc::clone(config), Arc::clone(schema));
-    let of_ledger = (Arc::clone(config), Arc::clone(schema), protections.to_vec());
+    let of_ledger = (Arc::clone(config), Arc::clone(schema));
     Blank {
         books: Box::new(move || {
             let (config, schema) = &of_books;
@@ -325,8 +288,8 @@ fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection],
             schema.attributes.iter().map(book).collect()
         }),
         ledger: Box::new(move || {
-            let (config, schema, protections) = &of_ledger;
-            let mut ledger = ledger_of(config, schema, protections);
+            let (config, schema) = &of_ledger;
+            let mut ledger = ledger_of(config, schema);
             ledger.key_said(&repetition_key);
             ledger
         }),
@@ -335,7 +298,6 @@ fn blank(config: &Arc<Config>, schema: &Arc<Schema>, protections: &[Protection],
 
 pub(super) fn build(
     checked: Checked,
-    people: &[People],
     telemetry: &Telemetry,
     accept_rewind: bool,
     opened: Opened,
@@ -344,7 +306,7 @@ pub(super) fn build(
     let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
     let Opened { ledger, store, keys, untruthful, auditor } = opened;
     let class_key = DigestKey(keys.classes);
-    let blank = blank(&config, &schema, &protections, &keys);
+    let blank = blank(&config, &schema, &keys);
     let new_books = || (blank.books)();
     let new_subjects =
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
@@ -356,7 +318,6 @@ pub(super) fn build(
         past.primed =
             prime(&config, &schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
     }
-    let populations = Populations::new(people, &schema, &class_key, settings.absent_as_null)?;
     let names = NameDigest::new(&class_key);
     let sample = Sample::new(schema.attributes.len(), config.plan.sample_records(), config.plan.window_records);
     let attribute_names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
@@ -370,7 +331,6 @@ pub(super) fn build(
         settings,
         shapes,
         protections,
-        populations,
         books,
         subjects,
         ledger,

@@ -8,10 +8,10 @@
 //! | what happens | what is counted |
 //! |---|---|
 //! | the wall clock is set back | the time that the machine ran |
-//! | it is set ahead (or the machine stood still, as a virtual one may) | the time that it says, but one support window at most |
+//! | it is set ahead (or the machine stood still, as a virtual one may) | the time that it says, but one release window at most |
 //! | a new process on the same start of the machine | as above: nothing is lost between two processes |
-//! | the machine was started anew, or it is another one | the difference of the wall clocks, at most one support window |
-//! | the same, and the wall clock lies before the last batch | one support window: nothing supports any more |
+//! | the machine was started anew, or it is another one | the difference of the wall clocks, at most one release window |
+//! | the same, and the wall clock lies before the last batch | one release window: all windows are over |
 
 use crate::faults;
 use serde::{Deserialize, Serialize};

@@ -5,11 +5,10 @@ use super::settings::{EngineSettings, JoinSettings, RepetitionSettings, SearchSe
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
 use crate::codec::{LineFormat, TypedGroup};
-use crate::config::{Backend, Config, Join, Recoding, SinkKind};
+use crate::config::{Backend, Config, Join, SinkKind};
 use crate::counting::Wanted;
 use crate::io::registry::FramedAs;
 use crate::records::schema::Schema;
-use crate::release::given::Needs;
 use crate::start::memory::{bounds, max_dictionary_values};
 use crate::start::nested::{is_nested, nesting};
 use crate::start::output_names::written_under;
@@ -25,7 +24,7 @@ pub(super) fn repetition(config: &Config, schema: &Schema) -> RepetitionSettings
     RepetitionSettings {
         max_lines: config.privacy.max_lines_per_subject,
         max_delay_ms: i64::try_from(config.privacy.longest_delay().as_millis()).unwrap_or(i64::MAX),
-        window_ms: i64::try_from(config.privacy.repetition_window().as_millis()).unwrap_or(i64::MAX),
+        window_ms: i64::try_from(config.privacy.release_window.as_millis()).unwrap_or(i64::MAX),
         max_waiting: bounds(config, schema).max_waiting_lines,
         colluders: config.privacy.colluders,
     }
@@ -38,12 +37,10 @@ pub(super) fn settings(
     registered: &Arc<[TypedGroup]>,
     accept_rewind: bool,
 ) -> EngineSettings {
-    let k = config.privacy.crowd();
     let (format, absent_as_null) = lines(config, schema, registered);
     let bounds = bounds(config, schema);
     EngineSettings {
         policy: Policy::of(config),
-        needs: Needs::of(&config.privacy),
         planner: PlannerSettings::of(config),
         search: search(config),
         model: ModelSettings {
@@ -62,9 +59,6 @@ pub(super) fn settings(
         plans_from_first_batch: config.batch.is_whole,
         values_a_record: if config.treatment.makes_values() { 2 } else { 1 },
         repetition: repetition(config, schema),
-        // A crowd in the batch keeps the promise of strict recoding by itself: nothing has to be remembered for it.
-        max_witnesses: (config.privacy.recoding == Recoding::Strict && config.privacy.crowd_in_batch() < k)
-            .then_some(bounds.max_ledger_classes),
         joins: in_order(config).into_iter().map(|join| joined(join, schema)).collect(),
     }
 }

@@ -78,9 +78,8 @@ impl Engine {
     fn erase_from_state(&mut self, order: Order<'_>) -> Result<Receipt, ErasureError> {
         let start = Instant::now();
         let Order { people, dry_run, names } = order;
-        let who = erased(people, &self.shapes, &self.schema, &self.digest)?;
+        let who = erased(people, &self.shapes, &self.schema, &self.digest);
         self.flush()?;
-        let classes = self.ledger.losing(|subject| who.is(subject), self.durable.progress.age_ms);
         let window = self.learning.model.window().capacity() as u64;
         let gone = self.durable.store.erase(&who, window, Pending::GiveUp, dry_run, names)?;
         if !dry_run {
@@ -89,7 +88,7 @@ impl Engine {
             let (people, dropped) = (who.people() as u64, gone.dropped);
             SubjectsErased { people, by, dropped, seconds: start.elapsed().as_secs_f64() }.emit(&self.telemetry);
         }
-        Ok(Receipt::new(who.people(), dry_run, &gone, classes))
+        Ok(Receipt::new(who.people(), dry_run, &gone))
     }
 
     /// Reads back what the state remembers, in place of all that was remembered.

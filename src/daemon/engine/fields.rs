@@ -22,13 +22,12 @@ use crate::daemon::state::records::Progress;
 use crate::daemon::state::rows::RowPacker;
 use crate::daemon::state::store::Store;
 use crate::io::input::Origin;
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 use crate::records::codebook::Codebook;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::release::given::GroupTerms;
 use crate::start::findings::Met;
-use crate::start::population::Populations;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
 
@@ -41,8 +40,6 @@ pub(super) struct InForce {
     pub(super) terms: Vec<GroupTerms>,
     pub(super) protections: Vec<Protection>,
     pub(super) protected: Vec<Protected>,
-    /// People of whom every class needs enough.
-    pub(super) populations: Populations,
     /// What the plan compares classes with.
     pub(super) references: Vec<ReferenceCounts>,
 }

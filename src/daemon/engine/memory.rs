@@ -1,39 +1,12 @@
-//! What the engine remembers besides the ledger, and how it forgets: witnesses and dictionaries.
+//! What the engine remembers besides the ledger, and how it forgets: the model and the dictionaries.
 
 use super::fields::Engine;
-use crate::anonymity::plan::Plan;
-use crate::anonymity::planner::GroupShape;
-use crate::anonymity::treatment::spaces::spaces;
-use crate::anonymity::treatment::treat::group_names;
-use crate::ledger::witnesses::{WitnessDelta, Witnesses};
 use crate::records::codebook::Code;
 use crate::records::table::Batch;
 use crate::risk::multigrid::CoarseError;
 use crate::telemetry::{Limit, LimitReached};
 
 impl Engine {
-    pub(super) fn keep_witnesses(&mut self, past: &WitnessDelta) {
-        let Some(limit) = self.settings.max_witnesses else { return };
-        let groups = self.shapes.iter().map(GroupShape::without_ladder).collect();
-        let plan = Plan::blank(groups);
-        let attribute_names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-        let names = group_names(&plan, &attribute_names, &self.settings.format, &self.digest);
-        let mut witnesses = Witnesses::new(self.settings.policy.k, limit, spaces(&plan, &names));
-        if !witnesses.apply(past, &mut self.coding.books) {
-            LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
-        }
-        self.ledger.keep_witnesses(witnesses);
-    }
-
-    pub(super) fn remember_witnesses(&mut self, delta: &WitnessDelta) {
-        if let Some(witnesses) = self.ledger.witnesses_mut() {
-            if !witnesses.apply(delta, &mut self.coding.books) {
-                LimitReached { limit: Limit::Witnesses }.emit(&self.telemetry);
-            }
-            self.durable.store.forget_raw_tuples(witnesses.take_gone());
-        }
-    }
-
     /// Adds the rows of a batch that has left to the model; its pairs are counted beside the next batch. It has left whatever the
     /// model says: a model that fails is counted again from the window, and one that fails twice counts nothing until the
     /// next start.
@@ -93,17 +66,11 @@ impl Engine {
         self.learning.model.mark_used(attribute, &mut used);
         self.held.batch.mark_used(attribute, &mut used);
         self.learning.sample.mark_used(attribute, &mut used);
-        if let Some(witnesses) = self.ledger.witnesses() {
-            witnesses.mark_used(attribute, &mut used);
-        }
         let map = self.coding.books[attribute].retain(&used);
         self.coding.numbering += 1;
         self.renumber_model(attribute, &map);
         self.held.batch.remap(attribute, &map);
         self.learning.sample.remap(attribute, &map);
-        if let Some(witnesses) = self.ledger.witnesses_mut() {
-            witnesses.remap(attribute, &map);
-        }
         self.learning.model.watch(&self.learning.baseline, &self.coding.books);
         self.renumbered();
     }

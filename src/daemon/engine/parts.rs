@@ -15,14 +15,12 @@ use crate::daemon::engine::prime::Primed;
 use crate::daemon::state::records::{KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::store::{Recovered, Store};
-use crate::ledger::classes::Ledger;
-use crate::ledger::witnesses::WitnessDelta;
+use crate::ledger::per_subject::Ledger;
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::risk::adjacency::AdjacencyError;
 use crate::start::findings::Met;
-use crate::start::population::Populations;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
 
@@ -42,8 +40,6 @@ pub struct Parts {
     pub untruthful: Option<String>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
-    /// The populations of k-map models; empty where none is configured.
-    pub populations: Populations,
     /// One codebook an attribute, still without values: what the past holds is encoded anew.
     pub books: Vec<Codebook>,
     /// `None` where the schema names no subject: then each record counts as a subject of its own.
@@ -97,8 +93,6 @@ pub struct Past {
     pub held: Vec<KeptRow>,
     /// Profiles that joins have kept.
     pub profiles: Vec<ProfileChange>,
-    /// What strict recoding remembers; empty where it is not configured.
-    pub witnessed: WitnessDelta,
     /// What its records had; none where nobody has noted it.
     pub met: Option<Met>,
 }
@@ -116,7 +110,6 @@ impl From<Recovered> for Past {
             rows: recovered.rows.into_iter().map(|(_, block)| block).collect(),
             held: recovered.held,
             profiles: recovered.profiles,
-            witnessed: recovered.witnessed,
             met: recovered.met,
         }
     }

@@ -24,16 +24,7 @@ impl Engine {
             let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
             protections.push((protection.clone(), reference));
         }
-        // Where earlier releases can complete a class, whether it is open hangs on what the guard between groups withdraws
-        // and on how raw values are spelled: strict recoding rests on the treatment alone there.
-        let recounted = self.settings.needs.batch_crowd >= self.settings.needs.k;
-        self.in_force.terms = group_terms(
-            plan,
-            &self.in_force.names,
-            &protections,
-            &self.in_force.populations.listed,
-            self.settings.policy.strict && recounted,
-        );
+        self.in_force.terms = group_terms(plan, &self.in_force.names, &protections);
         let limits = self.line_limits(plan);
         self.in_force.terms.iter_mut().zip(limits).for_each(|(terms, limit)| terms.lines = limit);
         let protected = |(protection, reference): &(Protection, Reference)| Protected {
@@ -49,13 +40,6 @@ impl Engine {
         let rows = rows * self.in_force.plan.groups.len();
         if self.ledger.supporters().is_some_and(|supporters| !supporters.has_room(rows)) {
             LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);
-        }
-    }
-
-    /// Says so when a batch of `rows` records could not have shown its protected values for want of room.
-    pub(super) fn tell_of_full_tally(&self, rows: usize) {
-        if self.ledger.tally().is_some_and(|tally| tally.is_full(rows)) {
-            LimitReached { limit: Limit::ShownValues }.emit(&self.telemetry);
         }
     }
 }

@@ -94,7 +94,6 @@ impl Engine {
             settings,
             shapes,
             protections,
-            populations,
             books,
             subjects,
             ledger,
@@ -119,7 +118,6 @@ impl Engine {
                 terms: Vec::new(),
                 protections,
                 protected: Vec::new(),
-                populations,
                 references: Vec::new(),
             },
             learning: Learning {
@@ -202,7 +200,6 @@ impl Engine {
         self.settle_model();
         self.adopt(plan);
         self.learning.model.watch(&self.learning.baseline, &self.coding.books);
-        self.keep_witnesses(&past.witnessed);
         if let Some(asked) = self.durable.progress.asked.filter(|_| self.in_force.plan.version > 0) {
             self.seek(asked, asked_of);
         }

@@ -6,7 +6,6 @@ use crate::anonymity::treatment::treat::Policy;
 use crate::codec::LineFormat;
 use crate::config::Rows;
 use crate::counting::Wanted;
-use crate::release::given::Needs;
 use std::time::Duration;
 
 /// Settings of the engine.
@@ -14,8 +13,6 @@ use std::time::Duration;
 pub struct EngineSettings {
     /// What treatment asks of a class, and which records it may hold.
     pub policy: Policy,
-    /// What verification asks of a batch.
-    pub needs: Needs,
     /// Limits of a search for a plan, and the crowds that it plans for.
     pub planner: PlannerSettings,
     /// Time from the end of one search for a plan to the next, if records have come since.
@@ -42,8 +39,6 @@ pub struct EngineSettings {
     pub plans_from_first_batch: bool,
     /// Values of one attribute that a record brings at most: its own, and the mean that may take its place.
     pub values_a_record: usize,
-    /// Witnesses that strict recoding keeps at most; none where recoding is not strict.
-    pub max_witnesses: Option<usize>,
     /// Limits on what is said of one subject.
     pub repetition: RepetitionSettings,
     /// What joins bring, in the order of their names.

@@ -23,15 +23,14 @@ use crate::daemon::state::store::Store;
 use crate::faults::crash_point;
 use crate::io::input::{Closed, InputBatch};
 use crate::ledger::SHARDS;
-use crate::ledger::classes::Ledger;
-use crate::ledger::witnesses::WitnessDelta;
+use crate::ledger::per_subject::Ledger;
 use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
-use crate::release::given::{Given, Needs};
+use crate::release::given::Given;
 use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, Rejected, Sink};
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, verify};
-use crate::telemetry::{BatchReport, Limit, LimitReached, StageSeconds};
+use crate::telemetry::{BatchReport, LimitReached, StageSeconds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,7 +70,6 @@ struct Effects {
     verified: Verified,
     /// What goes on waiting, by row.
     remaining: BTreeMap<u32, Remaining>,
-    witnessed: WitnessDelta,
     report: BatchReport,
 }
 
@@ -177,15 +175,15 @@ impl Engine {
         let sequence = self.durable.progress.sequence + 1;
         let Durable { store, packer, .. } = &mut self.durable;
         let (attributes, books) = (self.learning.model.kept(), self.coding.books.as_slice());
-        let (policy, needs) = (&self.settings.policy, self.settings.needs);
-        let desk = Desk { in_force: &self.in_force, books, ledger: &self.ledger, policy, needs, sequence };
+        let policy = &self.settings.policy;
+        let desk = Desk { in_force: &self.in_force, books, ledger: &self.ledger, policy, sequence };
         std::thread::scope(|scope| {
             let laid = scope.spawn(|| {
                 let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
                 store.lay_rows(sequence, rows.as_ref())
             });
             let mut treated = desk.treat(gathered);
-            // The intent may be old: what supported its batch then need not any more.
+            // The intent may be old: who was settled then need not be any more.
             let late = order.retry.is_some() && order.now.age_ms > treated.gathered.age_ms;
             let verified = if late && desk.judge(&mut treated, order.now.age_ms, true).is_ok() {
                 desk.verify(treated)?
@@ -206,9 +204,7 @@ impl Engine {
     /// Makes up all that will be remembered of the batch.
     fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, order: &Order<'_>) -> Prepared<'a> {
         let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
-        let (sequence, age_ms) = (self.durable.progress.sequence + 1, gathered.age_ms);
-        let (books, time) = (&self.coding.books, verified.delta().time);
-        let witnessed = self.ledger.at(age_ms).witness_delta(sequence, time, &gathered.batch, &proposal.cells, books);
+        let age_ms = gathered.age_ms;
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let before = Before { batch: &gathered.batch, waits: &gathered.waits, waited: &gathered.waited };
         let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
@@ -219,7 +215,7 @@ impl Engine {
         self.settle_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let effects = Effects { verified, remaining, witnessed, report };
+        let effects = Effects { verified, remaining, report };
         let intent = self.intent(&gathered, order, &effects);
         let audit = self.audit_line(&intent, &effects);
         Prepared { gathered, effects, intent, audit }
@@ -239,7 +235,7 @@ impl Engine {
 
     /// What must be on the disk before anything leaves.
     fn intent(&mut self, gathered: &Gathered<'_>, order: &Order<'_>, effects: &Effects) -> Intent {
-        let Effects { verified, remaining, witnessed, report, .. } = effects;
+        let Effects { verified, remaining, report, .. } = effects;
         let Gathered { input, batch, fresh, ordinals, planned, rejected, is_learned, .. } = gathered;
         let keep = |(&row, wait): (&u32, &Remaining)| {
             let (needed, books) = (self.needs(wait), &self.coding.books);
@@ -261,7 +257,6 @@ impl Engine {
             all: order.is_all(),
             after,
             ledger: if monitor { Vec::new() } else { verified.delta().to_bytes() },
-            witnessed: if monitor { WitnessDelta::default() } else { witnessed.clone() },
             sampled: self.sampled(fresh),
             settled: gathered.taken.iter().map(|&at| self.held.ordinals[at]).collect(),
             held,
@@ -311,17 +306,13 @@ impl Engine {
         let start = Instant::now();
         let Delivered { prepared, bytes_out } = delivered;
         let Prepared { gathered, effects, intent, .. } = prepared;
-        let Effects { verified, remaining, witnessed, mut report, .. } = effects;
+        let Effects { verified, remaining, mut report, .. } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
             gathered;
         let (adopted, is_learned) = (gathered.planned.plan.is_some(), gathered.is_learned);
-        if !self.ledger.apply(verified.delta()) {
-            LimitReached { limit: Limit::LedgerClasses }.emit(&self.telemetry);
-        }
-        self.tell_of_full_tally(batch.rows());
+        self.ledger.apply(verified.delta());
         self.tell_of_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
-        self.remember_witnesses(&witnessed);
         self.meet(intent.met.as_ref());
         if !is_learned {
             self.learning.sample.add(&fresh, self.durable.progress.rows);
@@ -379,7 +370,6 @@ struct Desk<'a> {
     books: &'a [Codebook],
     ledger: &'a Ledger,
     policy: &'a Policy,
-    needs: Needs,
     sequence: u64,
 }
 
@@ -393,11 +383,10 @@ impl Desk<'_> {
 
     /// What may leave of a batch in which `mask` says who takes part.
     fn propose(&self, gathered: &Gathered<'_>, mask: &Mask) -> Proposal {
-        let InForce { plan, names, protected, populations, .. } = self.in_force;
+        let InForce { plan, names, protected, .. } = self.in_force;
         let Gathered { batch, waited, last, age_ms, .. } = gathered;
-        let (ledger, populations) = (self.ledger.at(*age_ms), populations.treated.as_slice());
-        let rules = Rules { plan, names, books: self.books, policy: self.policy, protected, populations };
-        treat(&Records { batch, mask, waited, last: *last }, &rules, &ledger)
+        let rules = Rules { plan, names, books: self.books, policy: self.policy, protected };
+        treat(&Records { batch, mask, waited, last: *last }, &rules, &self.ledger.at(*age_ms))
     }
 
     /// Verifies a treated batch as of `age_ms`; where that cannot be judged, with fewer groups. `keeps`: the lines are needed
@@ -428,7 +417,7 @@ impl Desk<'_> {
 
     fn verified(&self, gathered: &Gathered<'_>, lines: Vec<ProposedGroup>, age_ms: i64) -> Result<Verified, Refusal> {
         let (given, ledger) = (self.given(gathered, age_ms), self.ledger.at(age_ms));
-        verify(lines, &given, &self.in_force.terms, self.books, ledger, self.needs)
+        verify(lines, &given, &self.in_force.terms, self.books, ledger, self.policy.k)
     }
 
     fn given<'g>(&self, gathered: &'g Gathered<'_>, age_ms: i64) -> Given<'g> {

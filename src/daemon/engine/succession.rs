@@ -8,7 +8,6 @@ use super::audit::Auditor;
 use super::fields::Engine;
 use crate::records::digest::DigestKey;
 use crate::start::checked::Checked;
-use crate::start::population::read_populations;
 use crate::telemetry::PolicyInForce;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ impl Engine {
     /// batches, none of which is to be repeated.
     ///
     /// # Errors
-    /// When the populations cannot be read, or nothing can be made of the state: this engine can go on then. Where the state itself has failed, the
+    /// When nothing can be made of the state: this engine can go on then. Where the state itself has failed, the
     /// next write of either says so and ends the run.
     pub fn successor(&mut self, mut checked: Checked) -> Result<Self, AssemblyError> {
         self.flush()?;
@@ -25,7 +24,6 @@ impl Engine {
         checked.registered = self.settings.format.registered();
         let mut ledger = ledger(&checked);
         let config = Arc::clone(&checked.config);
-        let people = read_populations(&config, &checked.schema, &checked.file).map_err(AssemblyError::Populations)?;
         let secret = config.secret.as_ref().map(crate::config::Secret::expose);
         let (mut store, keys, mut recovered) = self.durable.store.again(secret, &mut ledger)?;
         ledger.key_said(&DigestKey(keys.repetition));
@@ -35,13 +33,12 @@ impl Engine {
             recovered.rows.retain(|(sequence, _)| *sequence != given_up.after.sequence);
             store.settle_recovered(given_up, false, &mut ledger)?;
         }
-        let fingerprints: Vec<[u8; 32]> = people.iter().map(|p| p.fingerprint(&checked.schema)).collect();
         let digest = checked.policy;
         let auditor = Auditor::new(&config, &digest, store.id());
         let opened = Opened { ledger, store, keys, untruthful: self.untruthful.clone(), auditor };
-        let mut next = build(checked, &people, &self.telemetry, self.settings.accept_rewind, opened, recovered.into())?;
+        let mut next = build(checked, &self.telemetry, self.settings.accept_rewind, opened, recovered.into())?;
         let store = &mut next.durable.store;
-        store.note_succession(digest.bytes(), &fingerprints)?;
+        store.note_succession(digest.bytes())?;
         // Batches that were encoded ahead are of dictionaries that go now.
         next.coding.numbering = self.coding.numbering + 1;
         next.joins = std::mem::take(&mut self.joins);

@@ -3,25 +3,16 @@
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::privacy::protection::{GroundDistance, Protection, Reference, Requirement};
 use crate::anonymity::treatment::treat::GroupNames;
-use crate::release::given::GroupTerms;
-use crate::release::given::NarrowingTerms;
-use crate::release::listed::{Listed, ListedTerms};
+use crate::records::holders::Holders;
+use crate::release::given::{GroupTerms, NarrowingTerms};
 use crate::release::models::{Claim, Distance};
 use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::repetition::LineLimit;
-use std::sync::Arc;
 
 /// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
-/// with, empty where there is none; `lists` are the people of whom every class needs enough; `strict` tells verification the
-/// ladders, so that it recounts what can be excluded.
+/// with, empty where there is none. Verification is told the ladders, so that it recounts what can be excluded.
 #[must_use]
-pub fn group_terms(
-    plan: &Plan,
-    names: &GroupNames,
-    protections: &[(Protection, Reference)],
-    lists: &[Arc<Listed>],
-    strict: bool,
-) -> Vec<GroupTerms> {
+pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, Reference)]) -> Vec<GroupTerms> {
     let groups = plan.groups.iter().zip(&names.layouts).zip(&names.bases);
     let terms = groups.map(|((group, layout), &base)| {
         let attributes = group.attributes();
@@ -29,8 +20,7 @@ pub fn group_terms(
             quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
             sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
             protected: protected_terms(group, &attributes, protections),
-            listed: lists.iter().filter_map(|list| listed_terms(group, &attributes, list)).collect(),
-            narrowing: (strict && !group.quasi.is_empty()).then(|| NarrowingTerms {
+            narrowing: (!group.quasi.is_empty()).then(|| NarrowingTerms {
                 attributes: group.quasi.clone(),
                 nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
             }),
@@ -40,16 +30,10 @@ pub fn group_terms(
             sensitive_bases: names.sensitive_bases.clone(),
             lines: LineLimit::None,
             shown_beside: Vec::new(),
+            holders_beside: Holders::default(),
         }
     });
     terms.collect()
-}
-
-/// None where the list knows nothing that the group shows.
-fn listed_terms(group: &Group, attributes: &[usize], list: &Arc<Listed>) -> Option<ListedTerms> {
-    let known = |(_, attribute): &(usize, usize)| group.quasi.contains(attribute) && list.knows(*attribute);
-    let columns: Vec<(usize, usize)> = attributes.iter().copied().enumerate().filter(known).collect();
-    (!columns.is_empty()).then(|| ListedTerms { list: Arc::clone(list), columns })
 }
 
 fn protected_terms(

@@ -380,7 +380,7 @@
     rows("dead", Object.entries(status.dead_lettered).map(reason), "none");
     rows("sizes", [
       ["batches committed", status.batches_committed], ["batches aborted and read again", status.batches_aborted],
-      ["released classes remembered", about(last?.ledger_classes)], ["memory for them", last ? about(last.ledger_bytes, bytes) : 0],
+      ["memory for what is remembered of people", last ? about(last.ledger_bytes, bytes) : 0],
       ["records in the window that plans are made from", last?.window_records ?? 0],
       ["different values in it", about(last?.model_nodes)], ["pairs of values seen together", about(last?.model_edges)],
       ["memory for counting them", last ? about(last.model_bytes, bytes) : 0], ["values in all dictionaries", about(last?.dictionary_values)],

@@ -103,7 +103,6 @@ fn commit(telemetry: &Telemetry, sequence: u32) {
         risk_after: RiskPicture { highest: 0.2, average: 0.031 - 0.004 * swing, share_below_k: 0.0 },
         loss: 0.051 + 0.006 * swing,
         exact_share: 0.88 - 0.01 * swing,
-        ledger_classes: 48_211,
         ledger_bytes: 31 << 20,
         dictionary_values: 12_840,
         window_records: 200_000,

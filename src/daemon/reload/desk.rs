@@ -2,10 +2,7 @@
 
 use super::candidate::{Candidate, Swapped};
 use super::door::{Answer, Asking, Door};
-use crate::config::SinkKind;
-use crate::daemon::stream::to_kafka::check_retention;
 use crate::start::checked::Checked;
-use crate::start::clusters::sink_cluster;
 use crate::start::replaceable::{changed, refusals};
 use crate::telemetry::{ReloadOutcome, Reloaded, Telemetry};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -109,14 +106,11 @@ impl Work {
             Err(reasons) => return Some(self.refuse(Vec::new(), reasons, validating)),
         };
         let keys = changed(&self.current.config, &new.config);
-        let mut reasons: Vec<String> = refusals(&self.current, &new).iter().map(ToString::to_string).collect();
-        if reasons.is_empty() {
-            reasons.extend(self.short_retention(&new));
-        }
+        let reasons: Vec<String> = refusals(&self.current, &new).iter().map(ToString::to_string).collect();
         if !reasons.is_empty() {
             return Some(self.refuse(keys, reasons, validating));
         }
-        if keys.is_empty() && new.policy == self.current.policy && !reads_people(&new) {
+        if keys.is_empty() && new.policy == self.current.policy {
             return Some(self.tell(ReloadOutcome::Unchanged, keys, Vec::new(), (validating, 0.0)));
         }
         match self.hand_over(new.clone())? {
@@ -135,17 +129,6 @@ impl Work {
         answered.recv().ok()
     }
 
-    /// Support that counts for longer must stay visible for as long.
-    fn short_retention(&self, new: &Checked) -> Option<String> {
-        let (old, config) = (&self.current.config, &new.config);
-        let longer = config.privacy.support_window > old.privacy.support_window;
-        if !longer || config.sink.kind != SinkKind::Kafka {
-            return None;
-        }
-        let checked = sink_cluster(config).and_then(|cluster| check_retention(config, &cluster));
-        checked.err().map(|error| error.to_string())
-    }
-
     fn refuse(&self, changed: Vec<String>, reasons: Vec<String>, validating: f64) -> Answer {
         self.tell(ReloadOutcome::Refused, changed, reasons, (validating, 0.0))
     }
@@ -154,9 +137,4 @@ impl Work {
         Reloaded { outcome, changed: &changed, reasons: &reasons, seconds }.emit(&self.telemetry);
         Answer { outcome, policy: self.current.policy.short(), changed, reasons }
     }
-}
-
-/// Files of people are no part of a digest: they are read with every reload.
-fn reads_people(checked: &Checked) -> bool {
-    checked.config.privacy.model.iter().any(|model| model.population.is_some())
 }

@@ -15,5 +15,4 @@ pub mod records;
 pub mod rows;
 pub mod seal;
 pub mod store;
-mod witness_journal;
 mod writes;

@@ -6,7 +6,6 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::engine::clock::Anchor;
 use crate::io::profiles::Cells;
-use crate::ledger::witnesses::WitnessDelta;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Positions;
 use crate::start::findings::Met;
@@ -156,10 +155,8 @@ pub struct Intent {
     pub all: bool,
     /// Where the stream stands when the batch has left (its sequence and clock among it).
     pub after: Progress,
-    /// [`crate::ledger::classes::LedgerDelta`] as bytes.
+    /// [`crate::ledger::delta::LedgerDelta`] as bytes.
     pub ledger: Vec<u8>,
-    /// Empty where recoding is not strict.
-    pub witnessed: WitnessDelta,
     /// Its rows that enter the planner's sample.
     pub sampled: Vec<KeptRow>,
     /// Rows that begin or go on waiting.

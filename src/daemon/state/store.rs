@@ -7,10 +7,9 @@ use super::numbered::numbered;
 use super::profile_journal::ProfileJournal;
 use super::records::{Intent, ProfileChange, Progress};
 use super::seal::{Keys, Sealer};
-use super::witness_journal::WitnessJournal;
 use super::writes::Writes;
 use crate::faults::crash_point;
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::Cell;
@@ -41,10 +40,6 @@ const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
 const EVIDENCE: &[u8] = b"evidence";
-/// The last batch whose effect was written with a tally, and what that tally knows.
-const TALLIED: &[u8] = b"tallied";
-/// The attempt that was last intended with a tally, and what that tally knows.
-const INTENT_TALLIED: &[u8] = b"intent-tallied";
 
 /// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
 const MET: &[u8] = b"met";
@@ -80,7 +75,6 @@ pub struct Store {
     /// Parts of the sample, and of the window, that go with the next write.
     forgotten: Vec<Vec<u8>>,
     forgotten_rows: Vec<u64>,
-    witnesses: WitnessJournal,
     profiles: ProfileJournal,
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
@@ -202,11 +196,6 @@ impl Store {
         let sealed = self.sealer.seal(key, &plain);
         self.unwritten.set(self.unwritten.get() + key.len() + sealed.len());
         sealed
-    }
-
-    /// Notes raw tuples that are no longer known, to be removed with the effect of the last batch.
-    pub fn forget_raw_tuples(&mut self, keys: Vec<u128>) {
-        self.witnesses.gone.extend(keys);
     }
 
     /// Writes where the stream stands before its first batch.

@@ -5,8 +5,8 @@ use super::naming::Naming;
 use super::profiles;
 use super::replace::Replacements;
 use super::run::{Run, StreamError};
-use super::to_kafka::{PATIENCE, check_marker, check_retention, has_left, outputs, transactional_id};
-use crate::config::{Config, SinkKind};
+use super::to_kafka::{PATIENCE, check_marker, has_left, outputs, transactional_id};
+use crate::config::Config;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine};
@@ -133,9 +133,6 @@ pub fn run_kafka(
     }
     let mut opened: Option<TransactionalSink> = None;
     let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<Marker, KafkaFailure> {
-        if config.sink.kind == SinkKind::Kafka && !options.stand_in_broker {
-            check_retention(&config, &start.sink)?;
-        }
         let (sink, last) = start.open_sink(id, commit_partitions)?;
         *opened = Some(sink);
         Ok(last)

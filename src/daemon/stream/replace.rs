@@ -1,7 +1,7 @@
 //! The swap of a policy, between two batches of the stream.
 
 use crate::daemon::engine::Engine;
-use crate::daemon::engine::assemble::{AssemblyError, Options, state_clock};
+use crate::daemon::engine::assemble::{Options, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::errand::Errands;
 use crate::daemon::reload::candidate::Candidate;
@@ -45,9 +45,6 @@ impl Replacements<'_> {
                 self.limits.set(limits);
                 let clock = state_clock(&config, self.options, engine, None);
                 (Some(Swap { clock, max_age: config.batch.max_age }), Ok(start.elapsed()))
-            }
-            Err(AssemblyError::Populations(problems)) => {
-                (None, Err(problems.iter().map(ToString::to_string).collect()))
             }
             Err(error) => (None, Err(vec![error.to_string()])),
         };

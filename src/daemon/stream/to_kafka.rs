@@ -6,7 +6,6 @@ use crate::daemon::state::records::Intent;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::marker::Marker;
 use crate::io::kafka::transaction::{OutputTopic, Outputs};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a start waits for a cluster before it says so and tries again.
@@ -41,14 +40,6 @@ pub(super) fn outputs(
     let audit = config.sink.audit().map(topic).transpose()?;
     let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
     Ok(Outputs { sinks, dead_letters, audit, commits, sources, group, keeps_offsets: true, attributes })
-}
-
-/// Refuses a topic that keeps fragments for less long than they support others.
-pub(in crate::daemon) fn check_retention(config: &Config, cluster: &Cluster) -> Result<(), KafkaFailure> {
-    let topics: BTreeSet<String> = config.output_names().iter().map(|name| config.sink.topic_of(name)).collect();
-    let window = config.privacy.support_window;
-    let asked = ("privacy.support_window", window);
-    topics.iter().try_for_each(|topic| cluster.check_retention(topic, asked, PATIENCE))
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
@@ -97,6 +88,7 @@ fn older_copy(config: &Config, sequence: u64, last: Marker) -> StateError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn no_two_states_have_one_transactional_id() {

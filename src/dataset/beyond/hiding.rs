@@ -2,7 +2,7 @@
 //!
 //! A class none of whose values is rare hides nothing: it shows what it has, and its models are satisfied, since the search has judged just that.
 //! Held are the records of the other classes. What those beside them show is known by its people, k of them for each value, which is all that
-//! [`Hiding`] asks of what left before it. Cells only ever grow coarser: so where every value of a class that is not held has its k people at
+//! [`Hiding`] asks of lines beside its own. Cells only ever grow coarser: so where every value of a class that is not held has its k people at
 //! the end, it had them all the way, and what was settled is what would have been settled with all records held. Where one has not, its
 //! classes are held too, and it begins again.
 
@@ -12,15 +12,13 @@ use super::kept::Kept;
 use super::support::Support;
 use crate::anonymity::lattice::table::Table;
 use crate::anonymity::privacy::Model;
-use crate::anonymity::treatment::crowd::Floor;
 use crate::anonymity::treatment::hide::{Hiding, Side};
 use crate::dataset::error::AnonymizeError;
 use crate::dataset::hide::OfData;
 use crate::dataset::step::Step;
-use crate::ledger::classes::Ledger;
-use crate::ledger::delta::LedgerDelta;
 use crate::records::codebook::SUPPRESSED;
 use crate::records::digest::{ContentKey, DigestKey, mix};
+use crate::records::holders::Holders;
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
 use std::collections::BTreeSet;
@@ -37,9 +35,6 @@ pub struct Hidden {
     /// By sensitive attribute and value: whether fewer than k people have it among the records that a policy keeps.
     pub rare: Vec<Vec<bool>>,
 }
-
-/// What nothing is forgotten of while a data set is settled.
-const FOR_GOOD: u32 = u32::MAX / 2;
 
 /// Bytes of a record of a class that is held while it is settled, and of each of its sensitive cells.
 const A_RECORD: u64 = 360;
@@ -219,19 +214,13 @@ impl Asked<'_> {
         let class: Vec<u128> = held.classes.iter().map(spread).collect();
         let keyed = input.key.keyed("beside the classes that are held");
         let bases: Vec<u128> = input.schema.attributes.iter().map(|a| keyed.digest(a.name.as_bytes())).collect();
-        let mut delta = LedgerDelta::default();
+        let mut holders = Holders::default();
         for (number, &attribute) in input.sensitive.iter().enumerate() {
             for (&code, people) in sensitive[number].codes.iter().zip(beside.people(number)) {
-                if !people.is_empty() {
-                    let value = input.books[attribute].digests(0)[code as usize];
-                    delta.classes.push((bases[attribute].wrapping_add(value), people.len() as u32));
-                    delta.subjects.extend_from_slice(people);
-                }
+                let value = input.books[attribute].digests(0)[code as usize];
+                holders.add(bases[attribute].wrapping_add(value), people);
             }
         }
-        let mut ledger = Ledger::new(self.k, FOR_GOOD, delta.classes.len().max(1));
-        let learned = ledger.learn(&delta);
-        debug_assert!(learned, "there is room for every value");
         let order = self.content_key()?.keyed("who covers");
         let side = |(position, &attribute): (usize, &usize)| Side {
             attribute,
@@ -245,11 +234,11 @@ impl Asked<'_> {
         let hiding = Hiding {
             batch: &batch,
             books: &input.books,
-            floor: Floor { k: self.k, batch: 0 },
+            k: self.k,
             strict: false,
             bases: &bases,
             order: &|row| order.digest(&held.people[row as usize].to_be_bytes()),
-            released: &ledger.at(0),
+            holders: &holders,
             class: &class,
             bare: false,
             beside: beside.any(),

@@ -11,7 +11,7 @@ use crate::dataset::step::Step;
 use crate::dataset::write::{columns, group_terms, names, proposal};
 use crate::io::file::Replacement;
 use crate::records::codebook::{CellId, Code, SUPPRESSED};
-use crate::release::given::{Given, Needs};
+use crate::release::given::Given;
 use crate::release::models::{SensitiveTerms, verify_models};
 use crate::release::parts::Parts as Verification;
 use crate::release::verified::Risk;
@@ -36,9 +36,8 @@ pub fn release(
     let Leaving { config, data, models, parts, .. } = leaving;
     let (input, k) = (&data.input, config.privacy.crowd());
     let terms = group_terms(config, input);
-    let needs = Needs { k, batch_crowd: 0 };
     let claims = claims::of_counts(input, &input.leaving, models, &|position| leaving.counts(position));
-    let mut verification = Verification::new(data.codes.rows, seen.told, terms, &input.books, needs)?;
+    let mut verification = Verification::new(data.codes.rows, seen.told, terms, &input.books, k)?;
     let mut lines = Lines::new(&data.codes.directory)?;
     let of = parts.len() as u64;
     for part in 0..parts.len() {

@@ -1,5 +1,5 @@
-//! Arrival and invented people: whoever saw the batch arrive sees a smaller crowd (docs/methods.md §12.1), and whoever invented
-//! some of it knows who they are (§12.5).
+//! Arrival and invented people: whoever saw the batch arrive sees the crowd of that batch alone (docs/methods.md §12.1), and
+//! whoever invented some of it knows who they are (§12.5).
 
 use super::release::{Effort, Known, Release};
 use super::trials::{Trials, Yield};
@@ -8,7 +8,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The people of every class: of the batch, and of all lines up to it.
+/// The people of every class, by batch.
 type Classes = BTreeMap<Vec<CellId>, BTreeMap<u64, BTreeSet<u32>>>;
 
 /// Tries `effort.targets` lines.
@@ -29,12 +29,11 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         let batch = known[at].origins[line].batch;
         let by_batch = &classes[at][&known[at].class(line)];
         let now = by_batch.get(&batch).map_or(1, BTreeSet::len);
-        let by_then: BTreeSet<u32> = by_batch.range(..=batch).flat_map(|(_, people)| people).copied().collect();
         arrival.add(1.0 / now.max(1) as f64, chance);
-        invented.add(1.0 / by_then.len().saturating_sub(colluders).max(1) as f64, chance);
+        invented.add(1.0 / now.saturating_sub(colluders).max(1) as f64, chance);
     }
     let k = release.promises.crowd.saturating_sub(colluders).max(1) as f64;
-    let mut yields = vec![arrival.sum_up("arrival", "the class, and the batch".to_owned(), release.in_batch())];
+    let mut yields = vec![arrival.sum_up("arrival", "the class, and the batch".to_owned(), Some(release.in_batch()))];
     if colluders > 0 {
         let given = format!("the class, {colluders} of whose people are invented");
         yields.push(invented.sum_up("invented people", given, Some(1.0 / k)));

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of the people of every class and batch that are placed below their printed cells, rightly.
 pub fn run(release: &Release<'_>) -> Vec<Yield> {
-    let crowd = release.promises.crowd.max(release.promises.crowd_in_batch).max(1);
+    let crowd = release.promises.crowd.max(1);
     let mut trials = Trials::default();
     for known in release.known() {
         let children: Vec<Children> = known.shape.quasi.iter().map(|&a| Children::of(release, &known, a)).collect();

@@ -1,9 +1,8 @@
 //! Exclusion: what would have left finer is not what has left coarse (docs/methods.md §12.3).
 //!
-//! The outsider knows the hierarchies and what has left. Of a class it strikes out everybody whose raw values have left, by then, in
-//! a finer class: they would have left there again. Who is left is as likely as another. Chance is the same outsider who
-//! strikes nobody out, so that a rate above it is what exclusion gives. Where a batch alone must have its crowd, only the batch
-//! itself opens a finer class.
+//! The outsider knows the hierarchies and what has left. Of a class it strikes out everybody whose raw values are in a finer class of
+//! the same batch: they would have left there. Who is left is as likely as another. Chance is the same outsider who strikes nobody
+//! out, so that a rate above it is what exclusion gives.
 
 use super::release::{Effort, Known, Release};
 use super::trials::{Trials, Yield};
@@ -15,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Tries `effort.targets` lines of classes that are not exact.
 pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
     let known = release.known();
-    let alone = release.promises.crowd_in_batch >= release.promises.crowd;
     let views: Vec<View<'_>> = known.iter().map(|group| View::of(release, group)).collect();
     let mut places: Vec<(usize, usize)> = Vec::new();
     for (at, (view, group)) in views.iter().zip(&known).enumerate() {
@@ -25,12 +23,10 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
     places.truncate(effort.targets);
     let mut trials = Trials::default();
     for (at, line) in places {
-        let (right, chance) = views[at].narrowed(line, alone);
+        let (right, chance) = views[at].narrowed(line);
         trials.add(right, chance);
     }
-    let bound = release.promises.strict.then(|| 1.0 / release.promises.crowd.max(1) as f64);
-    let given = if alone { "what left finer in the batch" } else { "what had left finer by then" };
-    vec![trials.sum_up("exclusion", given.to_owned(), bound)]
+    vec![trials.sum_up("exclusion", "what left finer in the batch".to_owned(), Some(release.in_batch()))]
 }
 
 /// A group as its classes.
@@ -62,20 +58,18 @@ impl<'a> View<'a> {
     }
 
     /// How probably a line is its person's: with the others struck out, and without.
-    fn narrowed(&self, line: usize, alone: bool) -> (f64, f64) {
+    fn narrowed(&self, line: usize) -> (f64, f64) {
         let (class, batch) = (self.known.class(line), self.known.origins[line].batch);
         let mut codes_of: BTreeMap<u32, BTreeSet<Vec<Code>>> = BTreeMap::new();
         for &member in &self.lines[&class] {
-            let at = self.known.origins[member].batch;
-            if if alone { at == batch } else { at <= batch } {
+            if self.known.origins[member].batch == batch {
                 let person = self.known.person(&self.release.people, member);
                 codes_of.entry(person).or_default().insert(self.codes(member));
             }
         }
         let mut struck: BTreeMap<Vec<Code>, bool> = BTreeMap::new();
-        let mut is_struck = |codes: &Vec<Code>| {
-            *struck.entry(codes.clone()).or_insert_with(|| self.leaves_finer(codes, &class, batch, alone))
-        };
+        let mut is_struck =
+            |codes: &Vec<Code>| *struck.entry(codes.clone()).or_insert_with(|| self.leaves_finer(codes, &class, batch));
         let left = codes_of.values().filter(|codes| !codes.iter().all(&mut is_struck)).count();
         let own = self.known.person(&self.release.people, line);
         let own_left = codes_of.get(&own).is_some_and(|codes| !codes.iter().all(&mut is_struck));
@@ -89,7 +83,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether raw values would have left in a finer class than `class`.
-    fn leaves_finer(&self, codes: &[Code], class: &[CellId], batch: u64, alone: bool) -> bool {
+    fn leaves_finer(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
         // By attribute, the cells of the value from the raw one up to that of the class.
         let mut finer: Vec<Vec<CellId>> = Vec::with_capacity(class.len());
         for ((&attribute, &code), &cell) in self.known.shape.quasi.iter().zip(codes).zip(class) {
@@ -106,29 +100,21 @@ impl<'a> View<'a> {
             }
             finer.push(cells);
         }
-        self.is_shown(&mut Vec::with_capacity(class.len()), &finer, class, &|shown| {
-            if alone { shown.contains(&batch) } else { shown.first().is_some_and(|first| *first <= batch) }
-        })
+        self.is_shown(&mut Vec::with_capacity(class.len()), &finer, class, batch)
     }
 
-    /// Whether a class of the cells of `finer`, other than `class`, is shown as `when` asks. Only prefixes that some class has
+    /// Whether a class of the cells of `finer`, other than `class`, is shown in `batch`. Only prefixes that some class has
     /// are followed.
-    fn is_shown(
-        &self,
-        prefix: &mut Vec<CellId>,
-        finer: &[Vec<CellId>],
-        class: &[CellId],
-        when: &dyn Fn(&BTreeSet<u64>) -> bool,
-    ) -> bool {
+    fn is_shown(&self, prefix: &mut Vec<CellId>, finer: &[Vec<CellId>], class: &[CellId], batch: u64) -> bool {
         let at = prefix.len();
         if at == finer.len() {
-            return prefix != class && self.shown.get(prefix).is_some_and(when);
+            return prefix != class && self.shown.get(prefix).is_some_and(|batches| batches.contains(&batch));
         }
         for &cell in &finer[at] {
             prefix.push(cell);
             let next = self.shown.range(prefix.clone()..).next();
             let found =
-                next.is_some_and(|(next, _)| next.starts_with(prefix)) && self.is_shown(prefix, finer, class, when);
+                next.is_some_and(|(next, _)| next.starts_with(prefix)) && self.is_shown(prefix, finer, class, batch);
             prefix.pop();
             if found {
                 return true;

@@ -70,7 +70,7 @@ pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
     let mut counts = Trials::default();
     meetings.iter().for_each(|meeting| by_counts(release, meeting, &mut counts));
     let given = "two classes that must overlap".to_owned();
-    yields.push(counts.sum_up("joining by counts", given, Some(release.joined())));
+    yields.push(counts.sum_up("joining by counts", given, Some(release.in_batch())));
     yields
 }
 
@@ -79,7 +79,7 @@ fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
     if meetings.is_empty() {
         return Vec::new();
     }
-    let bound = Some(release.joined());
+    let bound = Some(release.in_batch());
     let (mut order, mut time) = (Trials::default(), Trials::default());
     for meeting in meetings {
         by_order(meeting, &release.people, &mut order);

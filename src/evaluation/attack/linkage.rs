@@ -37,7 +37,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
             trials.add(right(release, &groups, target, &attributes, dice), 1.0 / release.population.max(1) as f64);
         }
         let given = format!("{known} known attribute(s) and the batch");
-        yields.push(release.of_lines(trials.sum_up("linkage", given, release.in_batch())));
+        yields.push(release.of_lines(trials.sum_up("linkage", given, Some(release.in_batch()))));
     }
     yields
 }

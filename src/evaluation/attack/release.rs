@@ -3,7 +3,7 @@
 use super::trials::Yield;
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Recoding};
+use crate::config::Config;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{Origin, ReleasedGroup};
@@ -15,14 +15,10 @@ use std::collections::BTreeMap;
 /// What is promised of a release.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Promises {
-    /// People of a class in the support window: k and the colluders.
+    /// People of a class in its own batch: k and the colluders.
     pub crowd: usize,
-    /// People of a class in its own batch; 0: none asked for.
-    pub crowd_in_batch: usize,
     /// Invented people that every count survives.
     pub colluders: usize,
-    /// No class can be narrowed by exclusion (`recoding = "strict"`).
-    pub strict: bool,
     /// A person has one line of a group in a batch at most: a line stands for a person.
     pub one_line: bool,
     /// What a person says is limited and delayed: `max_lines_per_subject` and `max_delay` are set, and people are known.
@@ -36,9 +32,7 @@ impl Promises {
         let privacy = &config.privacy;
         Self {
             crowd: privacy.crowd(),
-            crowd_in_batch: privacy.crowd_in_batch(),
             colluders: privacy.colluders,
-            strict: privacy.recoding == Recoding::Strict,
             one_line: !people || privacy.max_lines_per_subject == 1,
             repetition: people && privacy.max_lines_per_subject > 0 && !privacy.longest_delay().is_zero(),
         }
@@ -116,11 +110,10 @@ impl<'a> Release<'a> {
         .collect()
     }
 
-    /// What the guarantee says of a crowd inside one batch: 1 / crowd; none where it says nothing.
+    /// What the guarantee says of a crowd inside one batch: 1 / crowd.
     #[must_use]
-    pub fn in_batch(&self) -> Option<f64> {
-        let crowd = self.promises.crowd_in_batch;
-        (crowd > 0).then(|| 1.0 / crowd as f64)
+    pub fn in_batch(&self) -> f64 {
+        1.0 / self.promises.crowd.max(1) as f64
     }
 
     /// What is found of single lines. Where a person may have several in a batch, most lines of a crowd may be of one, and no more is
@@ -130,17 +123,10 @@ impl<'a> Release<'a> {
         if self.promises.one_line { found } else { Yield { bound: Some(1.0), ..found } }
     }
 
-    /// What is promised of joining fragments: 1 / k, or the crowd of a batch where that is smaller.
-    #[must_use]
-    pub fn joined(&self) -> f64 {
-        let Promises { crowd, crowd_in_batch, .. } = self.promises;
-        1.0 / if crowd_in_batch > 0 { crowd_in_batch.min(crowd) } else { crowd }.max(1) as f64
-    }
-
     /// What is promised of what repeats; none where nothing is limited.
     #[must_use]
     pub fn repeated(&self) -> Option<f64> {
-        self.promises.repetition.then(|| 1.0 / self.promises.crowd.max(1) as f64)
+        self.promises.repetition.then(|| self.in_batch())
     }
 
     /// By row of the original, the batch with which it came: records arrive in their order, so that a batch holds what lies

@@ -55,7 +55,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
     let given = format!("the values at {MOMENTS} moments: all their lines");
     let as_if = format!("the values at {MOMENTS} moments, were lines linked");
     vec![
-        release.of_lines(followed.sum_up("sequences", given, release.in_batch())),
+        release.of_lines(followed.sum_up("sequences", given, Some(release.in_batch()))),
         linked.sum_up("sequences", as_if, None).measured_only(),
     ]
 }

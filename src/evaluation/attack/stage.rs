@@ -66,9 +66,9 @@ impl Stage {
     }
 }
 
-/// k, in every batch too, strict, with limits on repetition.
+/// k, with limits on repetition.
 pub fn promised(k: usize) -> Promises {
-    Promises { crowd: k, crowd_in_batch: k, colluders: 0, strict: true, one_line: true, repetition: true }
+    Promises { crowd: k, colluders: 0, one_line: true, repetition: true }
 }
 
 /// `person`, quasi texts `a` and `b`, quasi number `age` of 0 to 99 in tens and fifties, sensitive `illness`.

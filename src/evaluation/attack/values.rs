@@ -52,7 +52,7 @@ pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>], effort: Effort) -> V
     vec![trials.sum_up(
         "joining by values",
         "two groups of a batch, how values go together".to_owned(),
-        Some(release.joined()),
+        Some(release.in_batch()),
     )]
 }
 

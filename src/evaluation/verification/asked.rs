@@ -2,10 +2,8 @@
 
 /// What the configuration asks for.
 pub(super) struct Asked {
-    /// People of a class.
+    /// People of a class in its batch.
     pub crowd: usize,
-    /// People of a class in a batch; 0: none.
-    pub in_batch: usize,
     /// Lines of a person in a batch; 0: any number.
     pub lines: usize,
     /// The schema names people.

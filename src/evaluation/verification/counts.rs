@@ -43,7 +43,7 @@ pub(super) fn count(
         _ => Some(line as u32),
     };
     let (mut classes, mut in_batch) = (BTreeMap::<Vec<&str>, Crowd>::new(), BTreeMap::<_, Crowd>::new());
-    let mut values = BTreeMap::<(usize, &str), Crowd>::new();
+    let mut values = BTreeMap::<(usize, &str, Option<u64>), Crowd>::new();
     let mut of_person = BTreeMap::<(u64, Option<u32>), Vec<usize>>::new();
     for (line, cells) in group.lines.iter().enumerate() {
         let class: Vec<&str> = quasi.iter().map(|&at| cells[at].as_str()).collect();
@@ -55,7 +55,8 @@ pub(super) fn count(
         }
         classes.entry(class).or_default().add(line, who(line));
         for &at in sensitive.iter().filter(|&&at| group.spelled[line][at] != Spelled::Suppressed) {
-            values.entry((at, cells[at].as_str())).or_default().add(line, who(line));
+            let batch = told.map(|told| told[line].batch);
+            values.entry((at, cells[at].as_str(), batch)).or_default().add(line, who(line));
         }
     }
     let mut judge = |crowd: &Crowd, least: usize, promise: &'static str, attribute: Option<&str>| {
@@ -69,10 +70,10 @@ pub(super) fn count(
             judge(crowd, asked.crowd, "a class has its crowd in the release", None);
         }
         for crowd in in_batch.values() {
-            judge(crowd, asked.in_batch, "a class has its crowd in its batch", None);
+            judge(crowd, asked.crowd, "a class has its crowd in its batch", None);
         }
     }
-    for ((at, _), crowd) in &values {
+    for ((at, ..), crowd) in &values {
         judge(crowd, asked.crowd, "a sensitive value has its own crowd", Some(&group.names[*at]));
     }
     for lines in of_person.values().filter(|lines| asked.lines > 0 && lines.len() > asked.lines) {

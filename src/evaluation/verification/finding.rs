@@ -47,8 +47,6 @@ pub struct Recount {
     pub counted: &'static str,
     /// The crowd of the configuration: k and the colluders.
     pub crowd: usize,
-    /// The crowd inside a batch; 0: none asked for.
-    pub crowd_in_batch: usize,
     /// Lines of all groups.
     pub lines: u64,
     /// The groups, in the order of the configuration.

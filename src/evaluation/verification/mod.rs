@@ -52,12 +52,8 @@ pub fn recount(
     };
     let told = lineage.map(|lineage| told::read(lineage, &groups)).transpose()?;
     let privacy = &config.privacy;
-    let asked = asked::Asked {
-        crowd: privacy.crowd(),
-        in_batch: privacy.crowd_in_batch(),
-        lines: privacy.max_lines_per_subject,
-        people: schema.subject.is_some(),
-    };
+    let asked =
+        asked::Asked { crowd: privacy.crowd(), lines: privacy.max_lines_per_subject, people: schema.subject.is_some() };
     let counted = groups
         .iter()
         .zip(shapes)
@@ -74,7 +70,6 @@ pub fn recount(
     Ok(Recount {
         counted: if told.is_some() && asked.people { "people" } else { "lines" },
         crowd: asked.crowd,
-        crowd_in_batch: asked.in_batch,
         lines: groups.iter().map(|group| group.lines.len() as u64).sum(),
         groups: counted,
         kept: findings.is_empty(),
@@ -87,12 +82,11 @@ pub fn recount(
 /// What bytes, or bytes and a lineage, cannot show.
 fn not_checked(config: &Config, told: bool, people: bool) -> Vec<&'static str> {
     let mut open = vec![
-        "the support window: crowds are counted over the whole release, which may be older",
-        "exclusion (`recoding = \"strict\"`) and hidden sensitive values: they need the records before",
+        "exclusion and hidden sensitive values: they need the records before",
         "counting over generalized labels: single cells are counted",
     ];
     if !told {
-        open.push("crowds inside batches, lines of one person, and forced pairs: they need --lineage");
+        open.push("crowds inside batches (they are counted over the whole release), lines of one person, and forced pairs: they need --lineage");
         if config.sink.rows == Rows::Joined {
             open.push("rows in which every cell is missing: without --lineage they belong to no group");
         }

@@ -4,7 +4,6 @@ use super::access::{Access, Asking, Settings};
 use super::hearing::Hearing;
 use super::refusal::Refusal;
 use crate::config::Security;
-use rdkafka::admin::{AdminOptions, ResourceSpecifier};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
 use rdkafka::metadata::{Metadata, MetadataTopic};
@@ -226,54 +225,6 @@ impl Cluster {
             self.access.hearing.clear();
         }
         partitions
-    }
-
-    /// Checks that what is released into `topic` stays there for `window`, which `key` of the configuration asks for. A cluster that does
-    /// not tell is believed.
-    ///
-    /// # Errors
-    /// [`KafkaFailure::ShortRetention`].
-    pub fn check_retention(
-        &self,
-        topic: &str,
-        (key, window): (&'static str, Duration),
-        patience: Duration,
-    ) -> Result<(), KafkaFailure> {
-        let retention = self.setting(topic, "retention.ms", patience)?;
-        let retention = retention.and_then(|value| value.parse::<i64>().ok()).and_then(|ms| u64::try_from(ms).ok());
-        match retention.map(Duration::from_millis) {
-            Some(kept) if kept < window => Err(KafkaFailure::ShortRetention {
-                brokers: self.brokers.clone(),
-                topic: topic.to_owned(),
-                key,
-                retention: humantime::format_duration(kept).to_string(),
-                window: humantime::format_duration(window).to_string(),
-            }),
-            // -1 keeps for ever.
-            _ => Ok(()),
-        }
-    }
-
-    /// A setting of a topic; none where the cluster does not tell.
-    fn setting(&self, topic: &str, name: &str, patience: Duration) -> Result<Option<String>, KafkaFailure> {
-        let admin = self.base().admin("cannot create an admin client")?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|_| KafkaFailure::Unreachable { brokers: self.brokers.clone(), seconds: 0 })?;
-        let resource = ResourceSpecifier::Topic(topic);
-        let options = AdminOptions::new().request_timeout(Some(patience));
-        let Ok(described) = runtime.block_on(admin.describe_configs(&[resource], &options)) else { return Ok(None) };
-        // The client passes over the error of a topic, which has no entries then.
-        if described.iter().flatten().all(|topic| topic.entries.is_empty()) {
-            // So does a topic that is not there.
-            self.partitions(&[topic], patience)?;
-            let right = format!(
-                "describe the configuration of topic {topic:?} (DescribeConfigs), which says how long it keeps records"
-            );
-            return Err(KafkaFailure::Denied { brokers: self.brokers.clone(), right });
-        }
-        Ok(described.into_iter().flatten().flat_map(|r| r.entries).find(|e| e.name == name).and_then(|e| e.value))
     }
 }
 

@@ -25,10 +25,6 @@ pub enum KafkaFailure {
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
     #[error(
-        "kafka at {brokers}: topic {topic:?} keeps records for {retention}, shorter than {key} = {window}: released records must stay visible as long as they support others (shorten the window, or lengthen retention.ms)"
-    )]
-    ShortRetention { brokers: String, topic: String, key: &'static str, retention: String, window: String },
-    #[error(
         "topic {topic:?}: another instance's open transaction has hidden what we have written there for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
     )]
     Undecided { topic: String, seconds: u64 },
@@ -63,7 +59,6 @@ impl KafkaFailure {
         matches!(
             self,
             Self::MissingTopic { .. }
-                | Self::ShortRetention { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
                 | Self::Files { .. }

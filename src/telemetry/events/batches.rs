@@ -4,7 +4,7 @@ use super::records::RecordDeadLettered;
 use super::records::UncoveredCells;
 use super::records::UnknownAttribute;
 use crate::telemetry::labels::{
-    AbortReason, BatchOutcome, CrowdSize, Direction, Label, Outcome, Picture, Scope, Stage, Statistic,
+    AbortReason, BatchOutcome, CrowdSize, Direction, Label, Outcome, Picture, Stage, Statistic,
 };
 use crate::telemetry::metrics::{Metrics, clamped};
 use crate::telemetry::report::BatchReport;
@@ -52,8 +52,8 @@ impl BatchCommitted {
                 fragments = report.fragments,
                 waiting = shown.waiting_lines,
                 loss = report.loss,
-                smallest_crowd_in_batch = shown.crowd_in_batch.smallest,
-                below_k_in_batch = shown.crowd_in_batch.share_below_k,
+                smallest_crowd = shown.crowd.smallest,
+                below_k = shown.crowd.share_below_k,
                 seconds = shown.seconds.work(),
                 "batch committed"
             );
@@ -99,9 +99,7 @@ fn count(metrics: &Metrics, report: &BatchReport) {
 fn measure(metrics: &Metrics, report: &BatchReport) {
     for (gauge, size) in [
         (&metrics.flow.held, report.held),
-        (&metrics.memory.ledger_classes, report.ledger_classes),
         (&metrics.memory.ledger_bytes, report.ledger_bytes),
-        (&metrics.memory.shown_values, report.shown_values),
         (&metrics.memory.supporters, report.supporters),
         (&metrics.flow.waiting_lines, report.waiting_lines),
         (&metrics.flow.said_lines, report.said_lines),
@@ -124,11 +122,10 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
         metrics.quality.risk.of(picture).of(Statistic::Average).set(risk.average);
         metrics.quality.below_k.of(picture).set(risk.share_below_k);
     }
-    for (scope, crowd) in [(Scope::Batch, report.crowd_in_batch), (Scope::Window, report.crowd_in_window)] {
-        metrics.quality.crowds.of(scope).of(CrowdSize::Smallest).set(crowd.smallest as f64);
-        metrics.quality.crowds.of(scope).of(CrowdSize::Average).set(crowd.average);
-        metrics.quality.crowds_below_k.of(scope).set(crowd.share_below_k);
-    }
+    let crowd = report.crowd;
+    metrics.quality.crowds.of(CrowdSize::Smallest).set(crowd.smallest as f64);
+    metrics.quality.crowds.of(CrowdSize::Average).set(crowd.average);
+    metrics.quality.crowds_below_k.set(crowd.share_below_k);
     metrics.quality.loss.set(report.loss);
     metrics.planning.drift.set(report.drift_bits);
     metrics.quality.exact_share.set(report.exact_share);

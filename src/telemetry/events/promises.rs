@@ -52,48 +52,6 @@ impl StateRecovered {
     }
 }
 
-/// The populations of k-map models were read at the start.
-#[derive(Clone, Debug)]
-pub struct PopulationsRead {
-    /// People of each.
-    pub people: Vec<u64>,
-    /// They are others than those that the last start read.
-    pub changed: bool,
-}
-
-impl PopulationsRead {
-    /// Tells the log and the metrics.
-    pub fn emit(&self, telemetry: &Telemetry) {
-        if telemetry.may_log("populations_read", "") {
-            let people = &self.people;
-            if self.changed {
-                tracing::warn!(?people, "the populations are others than before: what has left was judged by those");
-            } else {
-                tracing::info!(?people, "populations read");
-            }
-        }
-    }
-}
-
-/// The state has released without the models that are configured now: what must be known for them is not.
-#[derive(Clone, Copy, Debug)]
-pub struct PastUnknown {
-    /// Sensitive attributes that are withheld until then.
-    pub attributes: u64,
-}
-
-impl PastUnknown {
-    /// Tells the log and the metrics.
-    pub fn emit(self, telemetry: &Telemetry) {
-        if telemetry.may_log("past_unknown", "") {
-            tracing::warn!(
-                attributes = self.attributes,
-                "sensitive values are withheld until what left without their privacy models has left the support window"
-            );
-        }
-    }
-}
-
 /// A stated limit was reached: reading slows down, or records are suppressed.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitReached {

@@ -39,7 +39,7 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (EvidenceInput, Plann
         ladder: LadderLimits { complete: 100, chosen: 10 },
         identifier_cardinality: 1.0,
         window_records: 100,
-        batch: None,
+        batch_records: 100,
     };
     let shape = GroupShape { name: "all".to_owned(), quasi: vec![0, 1, 2, 3], sensitive: vec![], insensitive: vec![] };
     let plan = make_plan(7, &[shape], &sample, &books, &settings);

@@ -3,7 +3,6 @@
 use super::{Cells, Scene};
 use crate::anonymity::plan::Group;
 use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Records, Steps, withdraw_forced_pairs_among};
-use crate::anonymity::treatment::recode::Assignment;
 use crate::records::codebook::{ABSENT, CellId, NULL, SUPPRESSED};
 use std::collections::BTreeSet;
 
@@ -31,7 +30,7 @@ impl Scene<'_> {
     /// Withdraws what counting would join. A withdrawn row no longer supports the sensitive values of its group, nor hides
     /// those of its class, so they are settled again, until nothing moves; every turn withdraws at least one fragment, so
     /// it ends.
-    pub(super) fn guard(&self, cells: &mut Cells, assignments: &[Assignment]) -> u64 {
+    pub(super) fn guard(&self, cells: &mut Cells) -> u64 {
         let (mut withdrawn, mut steps) = (0, Steps::default());
         loop {
             let now = self.withdraw_forced_pairs(cells, &mut steps);
@@ -39,14 +38,14 @@ impl Scene<'_> {
             if now == 0 {
                 return withdrawn;
             }
-            let groups = self.plan.groups.iter().zip(&self.names.bases).zip(assignments).enumerate();
-            for (number, ((group, &base), assignment)) in groups {
+            let groups = self.plan.groups.iter().zip(&self.names.bases).enumerate();
+            for (number, (group, &base)) in groups {
                 let leaves = self.fragments(group, cells);
                 let leaving: Vec<u32> = (0u32..).zip(&leaves).filter(|(_, leaves)| **leaves).map(|(r, _)| r).collect();
                 let quasi: Vec<_> = group.quasi.iter().map(|&a| self.column(number, a, cells, &leaves)).collect();
                 let quasi: Vec<&[CellId]> = quasi.iter().map(AsRef::as_ref).collect();
                 let class = self.classes(group, base, &quasi);
-                let hidden = self.hide(group, &class, leaving, &assignment.silent);
+                let hidden = self.hide(group, &class, leaving);
                 for (&a, column) in group.sensitive.iter().zip(hidden.columns) {
                     cells[a] = column;
                 }

@@ -22,7 +22,7 @@ const SETTINGS: PlannerSettings = PlannerSettings {
     ladder: LadderLimits { complete: 100, chosen: 10 },
     identifier_cardinality: 1.0,
     window_records: 400,
-    batch: None,
+    batch_records: 400,
 };
 const ROWS: u64 = 200;
 const ATTRIBUTES: [usize; 3] = [0, 1, 2];

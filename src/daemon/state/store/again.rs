@@ -5,9 +5,8 @@ use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::keeper::Keeper;
 use crate::daemon::state::profile_journal::ProfileJournal;
 use crate::daemon::state::seal::{Keys, Sealer};
-use crate::daemon::state::witness_journal::WitnessJournal;
 use crate::ledger::SHARDS;
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -53,7 +52,6 @@ impl Store {
             row_parts: VecDeque::new(),
             forgotten: Vec::new(),
             forgotten_rows: Vec::new(),
-            witnesses: WitnessJournal::default(),
             profiles: ProfileJournal::default(),
             unwritten: Cell::new(0),
             temporary: None,

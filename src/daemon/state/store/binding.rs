@@ -8,8 +8,6 @@ use crate::faults;
 pub(super) const STREAM: &[u8] = b"stream";
 pub(super) const SINK: &[u8] = b"sink";
 pub(super) const GROUPS: &[u8] = b"groups";
-/// Fingerprints of the populations that the last start read.
-pub(super) const POPULATIONS: &[u8] = b"populations";
 /// Digest of the policy under which batches are made.
 pub(super) const POLICY: &[u8] = b"policy";
 /// Digest of the input that the last job took in.
@@ -33,24 +31,6 @@ impl Store {
                 self.commit(batch)
             }
         }
-    }
-
-    /// Fingerprints of the populations that the start before has read.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn populations(&self) -> Result<Vec<[u8; 32]>, StateError> {
-        Ok(self.read(POPULATIONS)?.unwrap_or_default())
-    }
-
-    /// Notes the populations that this start has read, in place of those of the start before.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn note_populations(&mut self, fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
-        let mut batch = Writes::default();
-        batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
-        self.commit(batch)
     }
 
     /// Digest of the policy under which the last batches were made or tried; none in a state of an older version.
@@ -89,15 +69,14 @@ impl Store {
         self.commit(batch)
     }
 
-    /// Notes that another policy takes over while the process runs, and the populations that it was read with: both or neither. A batch
-    /// that was tried under the one before, and that nobody repeats in this process, is not to be repeated by the next one either.
+    /// Notes that another policy takes over while the process runs. A batch that was tried under the one before, and that nobody
+    /// repeats in this process, is not to be repeated by the next one either.
     ///
     /// # Errors
-    /// When the database fails: the policy before goes on then, and its populations are noted as they were.
-    pub fn note_succession(&mut self, digest: &[u8; 32], fingerprints: &[[u8; 32]]) -> Result<(), StateError> {
+    /// When the database fails: the policy before goes on then.
+    pub fn note_succession(&mut self, digest: &[u8; 32]) -> Result<(), StateError> {
         let mut batch = Writes::default();
         batch.insert(POLICY, self.seal(POLICY, digest));
-        batch.insert(POPULATIONS, self.seal(POPULATIONS, &fingerprints));
         batch.remove(INTENT);
         if faults::is_set("succession-unnoted") {
             let why = "a test has taken the disk away".to_owned();
@@ -159,24 +138,22 @@ impl Store {
 #[cfg(all(test, feature = "failpoints"))]
 mod tests {
     use super::*;
-    use crate::ledger::classes::Ledger;
+    use crate::ledger::per_subject::Ledger;
 
-    /// A policy and its populations are noted together: a swap that could not write them down leaves neither.
     #[test]
     fn a_succession_is_noted_whole_or_not_at_all() {
         let dir = tempfile::tempdir().expect("a directory");
-        let mut ledger = Ledger::new(3, 60, 100);
+        let mut ledger = Ledger::default();
         let opened = Store::open(&dir.path().join("state"), Some(b"a secret of a test"), &mut ledger);
         let (mut store, ..) = opened.expect("a state");
-        let (old, new) = ([[1; 32]], [[2; 32]]);
-        store.note_populations(&old).and_then(|()| store.note_policy(&[3; 32])).expect("writes");
-        let noted = |store: &Store| (store.populations().expect("a look"), store.policy().expect("a look"));
+        store.note_policy(&[3; 32]).expect("a write");
+        let noted = |store: &Store| store.policy().expect("a look");
         let fault = "succession-unnoted";
         fail::cfg(fault, "return").expect("a fault");
-        assert!(store.note_succession(&[4; 32], &new).is_err());
+        assert!(store.note_succession(&[4; 32]).is_err());
         fail::remove(fault);
-        assert_eq!(noted(&store), (old.to_vec(), Some([3; 32])));
-        store.note_succession(&[4; 32], &new).expect("a write");
-        assert_eq!(noted(&store), (new.to_vec(), Some([4; 32])));
+        assert_eq!(noted(&store), Some([3; 32]));
+        store.note_succession(&[4; 32]).expect("a write");
+        assert_eq!(noted(&store), Some([4; 32]));
     }
 }

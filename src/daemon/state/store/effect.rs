@@ -1,10 +1,10 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
-use super::{BASELINE, EVIDENCE, MET, NO_DELTA, PROGRESS, Store, TALLIED};
+use super::{BASELINE, EVIDENCE, MET, NO_DELTA, PROGRESS, Store};
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::writes::Writes;
 use crate::ledger::SHARDS;
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 
 impl Store {
     pub(super) fn write_applied(&mut self, batch: &mut Writes, ledger: &Ledger) {
@@ -52,11 +52,6 @@ impl Store {
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));
         }
-        if let Some(tally) = ledger.tally() {
-            batch.insert(TALLIED, self.seal(TALLIED, &(sequence, tally.standings())));
-        }
-        let witnessed = self.witnesses.write(batch, &self.sealer, &intent.witnessed, ledger.witnesses(), sequence);
-        self.unwritten.set(self.unwritten.get() + witnessed);
     }
 
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
@@ -70,14 +65,6 @@ impl Store {
             self.credit -= cost;
             let key = numbered("shard", self.next_shard as u64);
             batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.next_shard))));
-            let key = numbered("tally", self.next_shard as u64);
-            match ledger.tally().map(|tally| tally.shard_to_bytes(self.next_shard)) {
-                Some(bytes) => {
-                    batch.insert(key.clone(), self.seal(&key, &bytes));
-                }
-                // No model protects anything any more: what was shown is not kept longer than support is.
-                None => batch.remove(key),
-            }
             let key = numbered("said", self.next_shard as u64);
             match ledger.said().map(|said| said.shard_to_bytes(self.next_shard)) {
                 Some(bytes) => {

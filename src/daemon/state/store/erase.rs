@@ -6,7 +6,7 @@
 //! (docs/erasure.md). An erasure that does not know a key refuses rather than leaving something behind.
 
 use super::names_read::{NAMES_READ, NamesRead};
-use super::{CHECK, INTENT, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
+use super::{CHECK, INTENT, INTENT_MET, MET, PROGRESS, Store};
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
@@ -17,13 +17,10 @@ use crate::daemon::state::records::{KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::store::examine::is_known;
 use crate::daemon::state::store::recover::Recovered;
-use crate::daemon::state::witness_journal::WitnessJournal;
 use crate::faults::{self, crash_point};
 use crate::ledger::SHARDS;
-use crate::ledger::classes::Ledger;
 use crate::ledger::erasure::{Erased, LedgerErased};
-use crate::ledger::tally::Standing;
-use crate::ledger::witnesses::{RawTuple, Seen};
+use crate::ledger::per_subject::Ledger;
 use crate::start::findings::Met;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,10 +51,6 @@ pub struct StateErased {
     pub held: u64,
     /// Those of which nothing had left: they count as dropped.
     pub dropped: u64,
-    /// Releases that strict recoding knew the raw tuple of.
-    pub witnesses: u64,
-    /// Raw tuples that nobody else has.
-    pub raw_tuples: u64,
     /// Profiles that joins had kept.
     pub profiles: u64,
     /// Counts of values that classes are compared with.
@@ -148,7 +141,6 @@ impl Store {
         self.row_parts.clear();
         self.forgotten.clear();
         self.forgotten_rows.clear();
-        self.witnesses = WitnessJournal::default();
         self.profiles = ProfileJournal::default();
         self.load(ledger)
     }
@@ -242,11 +234,10 @@ impl Store {
 
     /// What the small values are without those who are erased.
     fn edit(&self, edits: &mut Edits<'_>, progress: &Progress) -> Result<(), StateError> {
-        for key in [INTENT, INTENT_TALLIED, INTENT_MET, INTENT_VERSION] {
+        for key in [INTENT, INTENT_MET, INTENT_VERSION] {
             edits.values.insert(key.to_vec(), None);
         }
         self.edit_ledger(edits)?;
-        self.edit_witnesses(edits)?;
         self.edit_sample(edits)?;
         for (key, sealed) in self.scan("held")? {
             let row: KeptRow = self.open_value(&key, &sealed)?;
@@ -278,9 +269,6 @@ impl Store {
     }
 
     fn edit_ledger(&self, edits: &mut Edits<'_>) -> Result<(), StateError> {
-        let tallied: Option<(u64, Vec<Standing>)> = self.read(TALLIED)?;
-        let standings = tallied.into_iter().flat_map(|(_, standings)| standings);
-        let few: BTreeSet<u32> = standings.filter(|s| !s.everything).map(|s| s.attribute).collect();
         let (who, out) = (edits.who, &mut edits.erased.ledger);
         let damaged = || self.damaged("a part of the ledger cannot be read");
         for (key, sealed) in self.scan("shard")? {
@@ -291,56 +279,18 @@ impl Store {
                 edits.values.insert(key, Some(sealed));
             }
         }
-        for prefix in ["tally", "said", "delta"] {
+        for prefix in ["said", "delta"] {
             for (key, sealed) in self.scan(prefix)? {
                 let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
                 let kept = match prefix {
-                    "tally" => who.tally(&bytes, &few, out),
                     "said" => who.said(&bytes, out),
-                    _ => who.delta(&bytes, &few, out),
+                    _ => who.delta(&bytes, out),
                 };
                 let kept = kept.ok_or_else(damaged)?;
                 if kept != bytes {
                     let sealed = self.sealed(&key, &kept);
                     edits.values.insert(key, Some(sealed));
                 }
-            }
-        }
-        Ok(())
-    }
-
-    fn edit_witnesses(&self, edits: &mut Edits<'_>) -> Result<(), StateError> {
-        let mut used = BTreeSet::new();
-        let who = edits.who;
-        let mut others = |seen: &mut Vec<Seen>| -> u64 {
-            let before = seen.len();
-            seen.retain(|seen| !who.is(seen.subject));
-            used.extend(seen.iter().map(|seen| seen.raw));
-            (before - seen.len()) as u64
-        };
-        for (key, sealed) in self.scan("witness-shard")? {
-            let (sequence, mut seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
-            let gone = others(&mut seen);
-            if gone > 0 {
-                edits.erased.witnesses += gone;
-                let sealed = self.sealed(&key, &(sequence, seen));
-                edits.values.insert(key, Some(sealed));
-            }
-        }
-        for (key, sealed) in self.scan("witness")? {
-            let mut seen: Vec<Seen> = self.open_value(&key, &sealed)?;
-            let gone = others(&mut seen);
-            if gone > 0 {
-                edits.erased.witnesses += gone;
-                let sealed = self.sealed(&key, &seen);
-                edits.values.insert(key, Some(sealed));
-            }
-        }
-        for (key, sealed) in self.scan("raw")? {
-            let raw: RawTuple = self.open_value(&key, &sealed)?;
-            if !used.contains(&raw.key) {
-                edits.erased.raw_tuples += 1;
-                edits.values.insert(key, None);
             }
         }
         Ok(())

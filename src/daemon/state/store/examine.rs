@@ -1,9 +1,9 @@
 //! Every value of a state, opened and read as what its key says it is: what is damaged is counted by kind, and nothing is
 //! believed of what a start would pass over.
 
-use super::binding::{GROUPS, JOB, POLICY, POPULATIONS, SINK, STREAM, UNTRUTHFUL};
+use super::binding::{GROUPS, JOB, POLICY, SINK, STREAM, UNTRUTHFUL};
 use super::names_read::{NAMES_READ, NamesRead};
-use super::{BASELINE, CHECK, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
+use super::{BASELINE, CHECK, EVIDENCE, INTENT, INTENT_MET, MET, PROGRESS, Store};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
@@ -14,8 +14,6 @@ use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
-use crate::ledger::tally::Standing;
-use crate::ledger::witnesses::{RawTuple, Seen};
 use crate::start::findings::Met;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -47,13 +45,11 @@ fn is_delta(plain: &[u8]) -> bool {
 
 /// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
 fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 18] = [
+    let alone: [(&[u8], &'static str, Reads); 15] = [
         (PROGRESS, "progress", is::<Progress>),
         (INTENT, "intent", is::<Intent>),
         (BASELINE, "baseline", is::<Baseline>),
         (EVIDENCE, "evidence", is::<Evidence>),
-        (TALLIED, "tallied", is::<(u64, Vec<Standing>)>),
-        (INTENT_TALLIED, "intent-tallied", is::<(u64, Vec<Standing>)>),
         (MET, "met", is::<Met>),
         (INTENT_MET, "intent-met", is::<(u64, Met)>),
         (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),
@@ -61,7 +57,6 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
         (STREAM, "stream", is::<String>),
         (SINK, "sink", is::<String>),
         (GROUPS, "groups", is::<String>),
-        (POPULATIONS, "populations", is::<Vec<[u8; 32]>>),
         (POLICY, "policy", is::<[u8; 32]>),
         (JOB, "job", is::<[u8; 32]>),
         (NAMES_READ, "names-read", is::<NamesRead>),
@@ -70,26 +65,20 @@ fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
     if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {
         return Some((name, reads));
     }
-    let numbered: [(&'static str, Reads); 10] = [
+    let numbered: [(&'static str, Reads); 7] = [
         ("delta", is_delta),
         ("shard", is::<(u64, Vec<u8>)>),
-        ("tally", is::<Vec<u8>>),
         ("said", is::<Vec<u8>>),
         ("sample", is::<Vec<KeptRow>>),
         ("held", is::<KeptRow>),
         ("plan", is::<Plan>),
         ("reference", is::<Vec<ReferenceCounts>>),
-        ("witness-shard", is::<(u64, Vec<Seen>)>),
-        ("witness", is::<Vec<Seen>>),
     ];
     let numbers =
         |rest: &[u8], bytes: usize| rest.split_first().is_some_and(|(slash, n)| *slash == b'/' && n.len() == bytes);
     let after = |prefix: &str, bytes| key.strip_prefix(prefix.as_bytes()).is_some_and(|rest| numbers(rest, bytes));
     if let Some(found) = numbered.into_iter().find(|(prefix, _)| after(prefix, 8)) {
         return Some(found);
-    }
-    if after("raw", 16) {
-        return Some(("raw", is::<RawTuple>));
     }
     (after(PREFIX, 10) && place_of(key).is_some()).then_some((PREFIX, is::<Cells>))
 }
@@ -147,7 +136,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::daemon::state::seal::Keys;
-    use crate::ledger::classes::Ledger;
+    use crate::ledger::per_subject::Ledger;
 
     const SECRET: &[u8] = b"a secret of a test";
 
@@ -165,7 +154,7 @@ mod tests {
         let missing = Store::existing(&path, Some(SECRET)).err().expect("no state");
         assert!(matches!(missing, StateError::Missing(_)), "{missing}");
         assert!(!path.exists(), "nothing was made");
-        let mut ledger = Ledger::new(3, 60, 100);
+        let mut ledger = Ledger::default();
         let (mut store, ..) = Store::open(&path, Some(SECRET), &mut ledger).expect("a state");
         store.bind("a stream").and_then(|()| store.begin(&Progress::default())).expect("writes");
         let sound = store.examine(|_| ()).expect("a look");

@@ -1,6 +1,6 @@
 //! A batch that is about to leave: its rows and its intent are on the disk before anything is produced. And what becomes of it.
 
-use super::{INTENT, INTENT_MET, INTENT_TALLIED, Store};
+use super::{INTENT, INTENT_MET, Store};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::profile_journal::INTENT_VERSION;
@@ -8,8 +8,8 @@ use crate::daemon::state::records::Intent;
 use crate::daemon::state::rows::RowBlock;
 use crate::daemon::state::writes::Writes;
 use crate::faults::crash_point;
-use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
+use crate::ledger::per_subject::Ledger;
 
 impl Store {
     /// Writes the rows that batch `sequence` adds to the window, in place of those of an earlier attempt. To be called before
@@ -56,9 +56,6 @@ impl Store {
         let mut batch = Writes::default();
         self.write_applied(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
-        if let Some(tally) = ledger.tally() {
-            batch.insert(INTENT_TALLIED, self.seal(INTENT_TALLIED, &(intent.attempt, tally.standings())));
-        }
         if let Some(met) = &intent.met {
             batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
         }

@@ -5,7 +5,7 @@ use crate::daemon::state::databases;
 use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::seal::Keys;
 use crate::faults::crash_point;
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 use rand::{TryRngCore, rngs::OsRng};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, INTENT_TALLIED, MET, PROGRESS, Store, TALLIED};
+use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, MET, PROGRESS, Store};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
@@ -11,10 +11,8 @@ use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, pla
 use crate::daemon::state::records::{Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::ledger::SHARDS;
-use crate::ledger::classes::Ledger;
 use crate::ledger::delta::LedgerDelta;
-use crate::ledger::tally::Standing;
-use crate::ledger::witnesses::{Seen, WitnessDelta};
+use crate::ledger::per_subject::Ledger;
 use crate::start::findings::Met;
 
 /// What a start finds.
@@ -38,8 +36,6 @@ pub struct Recovered {
     pub rows: Vec<(u64, RowBlock)>,
     /// Rows that wait, in any order.
     pub held: Vec<KeptRow>,
-    /// What strict recoding remembers.
-    pub witnessed: WitnessDelta,
     /// What the records had; none where nobody has noted it.
     pub met: Option<Met>,
     /// Profiles by the number of their join and the person.
@@ -64,8 +60,6 @@ impl Recovered {
             self.references.clone_from(&intent.references);
         }
         self.met.clone_from(&intent.met);
-        self.witnessed.seen.extend(&intent.witnessed.seen);
-        self.witnessed.raws.extend(intent.witnessed.raws.iter().cloned());
         self.held.retain(|row| !intent.settled.contains(&row.ordinal));
         self.held.extend(intent.held.iter().cloned());
         self.sample.extend(intent.sampled.iter().cloned());
@@ -89,7 +83,6 @@ impl Store {
             intent: self.read(INTENT)?,
             ..Recovered::default()
         };
-        self.resume_tally(ledger, &found)?;
         for (key, sealed) in self.scan("shard")? {
             let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
             let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
@@ -97,12 +90,6 @@ impl Store {
             found.bytes += sealed.len() as u64;
             self.shard_sequence[shard] = sequence;
             ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
-        }
-        if let Some(tally) = ledger.tally_mut() {
-            for (key, sealed) in self.scan("tally")? {
-                let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
-                tally.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of the tally cannot be read"))?;
-            }
         }
         if let Some(said) = ledger.said_mut() {
             for (key, sealed) in self.scan("said")? {
@@ -147,7 +134,6 @@ impl Store {
         for (key, sealed) in self.scan("held")? {
             found.held.push(self.open_value(&key, &sealed)?);
         }
-        found.witnessed = self.recover_witnesses(found.progress.sequence)?;
         self.profiles.version = self.read(VERSION)?.unwrap_or_default();
         for (key, sealed) in self.scan(PREFIX)? {
             let (join, person) = place_of(&key).ok_or_else(|| self.damaged("a profile has no place"))?;
@@ -182,39 +168,5 @@ impl Store {
 
     fn references(&self, plan: u64) -> Result<Vec<ReferenceCounts>, StateError> {
         Ok(self.read(&numbered("reference", plan))?.unwrap_or_default())
-    }
-
-    /// Tells the tally how much of the past it knows: all that was known of it with the last batch, if that was with a tally.
-    /// It may have been without, by another configuration or another version.
-    fn resume_tally(&self, ledger: &mut Ledger, found: &Recovered) -> Result<(), StateError> {
-        let Some(tally) = ledger.tally_mut() else { return Ok(()) };
-        let (key, wanted, last) = match &found.intent {
-            Some(intent) => (INTENT_TALLIED, intent.attempt, &intent.after),
-            None => (TALLIED, found.progress.sequence, &found.progress),
-        };
-        let tallied: Option<(u64, Vec<Standing>)> = self.read(key)?;
-        let standings = tallied.filter(|(of, _)| *of == wanted).map(|(_, standings)| standings);
-        tally.resume(&standings.unwrap_or_default(), (last.sequence > 0).then_some(last.age_ms));
-        Ok(())
-    }
-
-    fn recover_witnesses(&mut self, sequence: u64) -> Result<WitnessDelta, StateError> {
-        let mut found = WitnessDelta::default();
-        for (key, sealed) in self.scan("raw")? {
-            found.raws.push(self.open_value(&key, &sealed)?);
-        }
-        for (key, sealed) in self.scan("witness-shard")? {
-            let (sequence, seen): (u64, Vec<Seen>) = self.open_value(&key, &sealed)?;
-            let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
-            let shard = shard.ok_or_else(|| self.damaged("a witness shard has no place"))?;
-            self.witnesses.shard_sequence[shard] = sequence;
-            found.seen.extend(seen);
-        }
-        let deltas = self.scan("witness")?;
-        self.witnesses.first_delta = first_number(&deltas).unwrap_or(sequence + 1);
-        for (key, sealed) in deltas {
-            found.seen.extend(self.open_value::<Vec<Seen>>(&key, &sealed)?);
-        }
-        Ok(found)
     }
 }

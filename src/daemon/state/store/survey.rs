@@ -3,7 +3,7 @@
 use super::{Recovered, Store};
 use crate::daemon::state::directory::FORMAT;
 use crate::daemon::state::records::OffsetRange;
-use crate::ledger::classes::Ledger;
+use crate::ledger::per_subject::Ledger;
 use crate::records::schema::Schema;
 use crate::telemetry::Totals;
 use serde::Serialize;
@@ -58,18 +58,12 @@ pub struct Survey {
     pub waiting_lines: u64,
     /// Version of the plan in force; 0 before the first.
     pub plan: u64,
-    /// Classes remembered as released, and the bytes they take in memory.
-    pub ledger_classes: u64,
-    /// See `ledger_classes`.
+    /// Bytes in memory of what is remembered of subjects.
     pub ledger_bytes: u64,
     /// Batches whose effect is read on top of the snapshot of the ledger at a start.
     pub ledger_deltas: u64,
-    /// Values remembered as shown beside a class, for privacy models.
-    pub shown_values: u64,
     /// Pairs of a person and a group that have been said inside their window.
     pub said_lines: u64,
-    /// Releases that strict recoding remembers.
-    pub witnesses: u64,
     /// Batches and rows of the window.
     pub window_batches: u64,
     /// Rows of the planner's sample.
@@ -103,12 +97,9 @@ impl Store {
             held: progress.totals.held().unwrap_or_default(),
             waiting_lines: found.held.len() as u64,
             plan: progress.plan_version,
-            ledger_classes: ledger.classes() as u64,
             ledger_bytes: ledger.approximate_bytes() as u64,
             ledger_deltas: found.deltas,
-            shown_values: ledger.tally().map_or(0, |tally| tally.entries() as u64),
             said_lines: ledger.said().map_or(0, |said| said.entries() as u64),
-            witnesses: found.witnessed.seen.len() as u64,
             window_batches: found.rows.len() as u64,
             sample_rows: found.sample.len() as u64,
             profiles: found.profiles.len() as u64,
