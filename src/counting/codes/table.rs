@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Rows that are read at once.
-const ROWS_AT_ONCE: usize = 1 << 15;
+const ROWS_AT_ONCE: usize = 1 << 13;
 
 /// Columns of dense codes, and whose records they are.
 ///
