@@ -118,7 +118,14 @@ fn file_to_file(report: &mut Report, input: &Input, folder: &Path, files: &Path)
     let mut daemon = Daemon::start(
         folder,
         "file",
-        &[("SOURCE__KIND", "file"), ("SOURCE__PATH", &source), ("SINK__KIND", "file"), ("SINK__PATH", &sink)],
+        &[
+            ("SOURCE__KIND", "file"),
+            ("SOURCE__PATH", &source),
+            ("SINK__KIND", "file"),
+            ("SINK__PATH", &sink),
+            // As the stream is divided.
+            ("BATCH__MAX_RECORDS", "10000"),
+        ],
     );
     daemon.watch_to_the_end();
     let spent = stretch.end();

@@ -2,7 +2,7 @@
 //!
 //! | room | what it holds |
 //! |---|---|
-//! | [`file`] | files that are read and resumed, files that are appended to and truncated |
+//! | [`file`] | files that are read in order, files that are replaced as a whole |
 //! | [`kafka`] | topics that are read by a group, and transactions into topics |
 //! | [`message`] | a message, and how the cells of a record are found in its parts |
 //! | [`registry`] | the schemas under which records were written |

@@ -96,8 +96,7 @@ impl Upcoming for FileReadAhead<'_> {
 
 impl Source for FileReadAhead<'_> {
     fn next(&mut self, wait: Duration) -> Result<Next, SourceFailure> {
-        let is_stopped = self.stop.load(Ordering::Acquire);
-        if is_stopped && self.is_job {
+        if self.is_job && self.stop.load(Ordering::Acquire) {
             return Err(SourceFailure::Stopped);
         }
         let (turn, last) = match self.next.take() {
@@ -108,9 +107,13 @@ impl Source for FileReadAhead<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Err(SourceFailure::ReaderGone),
             },
         };
-        // What came through standard input cannot be read again: it leaves before the stop.
-        let last = if self.stop.load(Ordering::Acquire) { Some(Settling::Shutdown) } else { last };
-        Ok(Next::Batch(turn, last))
+        match self.stop.load(Ordering::Acquire) {
+            // The stop came while the batch was waited for; the reader may have ended it early.
+            true if self.is_job => Err(SourceFailure::Stopped),
+            // What came through standard input cannot be read again: it leaves before the stop.
+            true => Ok(Next::Batch(turn, Some(Settling::Shutdown))),
+            false => Ok(Next::Batch(turn, last)),
+        }
     }
 
     /// The batch in hand comes again as it is.

@@ -6,12 +6,12 @@ use super::replace::Replacements;
 use super::run::{Run, StreamError, Watcher};
 use super::source::SourceFailure;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, JOINED, Rows, SinkKind};
+use crate::config::{Config, Format, JOINED, Rows, Secret, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::run_error::RunError;
 use crate::io::file::sink::{Destinations, FileSink, Names, NoSink};
-use crate::io::file::{FileSource, GroupColumns, Reading, StopFlag, Visible, digest_of};
+use crate::io::file::{FileSource, GroupColumns, Reading, StopFlag, Visible, content_digest_of, digest_of};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::transaction::UNTRUTHFUL;
 use crate::records::schema::Schema;
@@ -23,14 +23,14 @@ use crate::telemetry::{ColumnsDropped, Telemetry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs over files or standard input to the end, or until `stop`.
 ///
 /// A job writes beside its outputs and replaces them at the end, then keeps its state, where it has one: a run that ends in between has
 /// released what the state does not know, and the next one over the same files does the same again.
 pub fn run_file(
-    checked: Checked,
+    mut checked: Checked,
     policies: &Replacements<'_>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
@@ -44,6 +44,13 @@ pub fn run_file(
     let is_job = config.is_job();
     let format = file_format(config.source.format(), config.source.separator);
     let input = is_job.then(|| digest_of(&config.source.path, format)).transpose()?;
+    if is_job && !config.has_state() && config.secret.is_none() {
+        // A secret that is drawn would give other bytes with every run. Whoever has the whole input learns nothing by it.
+        let Some(digest) = content_digest_of(&config.source.path, format, stop)? else {
+            return Err(RunError::Interrupted);
+        };
+        Arc::make_mut(&mut checked.config).secret = Secret::new(digest.to_vec()).ok();
+    }
     let names = Names {
         source: config.source.path.display().to_string(),
         groups: checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
@@ -100,6 +107,10 @@ pub fn run_file(
     match outcome {
         Err(StreamError::Source(SourceFailure::Stopped)) => return Err(RunError::Interrupted),
         outcome => outcome?,
+    }
+    // The run may have ended without its last batch.
+    if is_job && stop.load(Ordering::Acquire) {
+        return Err(RunError::Interrupted);
     }
     if let Some(sink) = sink {
         sink.finish()?;

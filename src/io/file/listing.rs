@@ -1,8 +1,11 @@
 //! The files behind a path that names several: a directory, or a pattern.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::pattern::{files_among, matching};
 use super::{Format, SourceError};
@@ -105,6 +108,28 @@ pub fn digest_of(path: &Path, format: Format) -> Result<[u8; 32], SourceError> {
         digest.update(found.mtime_nsec().to_le_bytes());
     }
     Ok(digest.finalize().into())
+}
+
+/// A digest of all bytes of the files of a path; none where `stop` came before.
+///
+/// # Errors
+/// As [`files_of`], and when one of them cannot be read.
+pub fn content_digest_of(path: &Path, format: Format, stop: &AtomicBool) -> Result<Option<[u8; 32]>, SourceError> {
+    let mut digest = Sha256::new();
+    let mut bytes = vec![0; 1 << 20];
+    for file in files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]) {
+        let mut open = File::open(&file).map_err(|source| SourceError::Open { path: file.clone(), source })?;
+        loop {
+            match open.read(&mut bytes) {
+                _ if stop.load(Ordering::Acquire) => return Ok(None),
+                Ok(0) => break,
+                Ok(count) => digest.update(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(SourceError::Open { path: file, source }),
+            }
+        }
+    }
+    Ok(Some(digest.finalize().into()))
 }
 
 /// The file by which the format of a path is told: the path itself, or of a directory the first file with an extension of any format.

@@ -37,7 +37,7 @@ mod waiting;
 pub mod whole;
 
 pub use csv_rows::LongRows;
-pub use listing::{digest_of, files_of, is_at_rest, is_of_several, telling};
+pub use listing::{content_digest_of, digest_of, files_of, is_at_rest, is_of_several, telling};
 pub use outputs::{Filling, GroupColumns, Replacement, Visible};
 pub use parquet_rows::rows_announced;
 pub use position::SourcePosition;
