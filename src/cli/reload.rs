@@ -3,7 +3,7 @@
 use super::outcome::Failure;
 use super::text;
 use crate::config::{self, Config};
-use crate::daemon::reload::door::Answer;
+use crate::daemon::reload::ReloadAnswer;
 use crate::telemetry::ReloadOutcome;
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 
 /// Have the running daemon read its configuration anew, and say what became of it
 ///
-/// The daemon reads the file that it was started with, runs its tests, and swaps between two batches: no batch is treated by two
-/// policies. Whatever is wrong, the old configuration stays in force. FILE says where the daemon is (telemetry.listen) and with which
+/// The daemon reads the file that it was started with, runs its tests, ends the batch at work and starts again inside the process, from the
+/// same state: no batch is treated by two policies. If it is refused or does not start, the old configuration goes on. FILE says where the daemon is (telemetry.listen) and with which
 /// token it is asked (telemetry.token_file): without a token there is no way to ask but SIGHUP, whose outcome is in the log and in
 /// throng_reloads_total.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub struct ReloadArgs {
     /// Where its pages are, where that is not `telemetry.listen`: behind a name of its certificate, or a proxy
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// How long to wait for the tests and the end of the batch at work
+    /// How long to wait for the tests, the end of the batch at work and the new start
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
 }
@@ -65,7 +65,7 @@ pub fn run(args: &ReloadArgs) -> Result<(), Failure> {
     let body = response.body_mut().read_to_string().context("what the daemon answers cannot be read")?;
     match status {
         200 | 422 => {
-            let answer: Answer = serde_json::from_str(&body).context("the daemon's answer is not understood")?;
+            let answer: ReloadAnswer = serde_json::from_str(&body).context("the daemon's answer is not understood")?;
             told(&answer, &file.to_string())
         }
         401 => Err(Failure::Running(anyhow!(
@@ -124,19 +124,16 @@ fn certificates(path: &Path) -> Result<Vec<ureq::tls::Certificate<'static>>, Fai
 }
 
 /// Says what became of it.
-fn told(answer: &Answer, file: &str) -> Result<(), Failure> {
+fn told(answer: &ReloadAnswer, file: &str) -> Result<(), Failure> {
     let changed: Vec<String> = answer.changed.iter().map(|key| text::clean(key)).collect();
     match answer.outcome {
         ReloadOutcome::Replaced => {
             let what = if changed.is_empty() { "files that it names".to_owned() } else { changed.join(", ") };
-            println!(
-                "{file}: in force from the next batch on, policy {} (changed: {what})",
-                text::clean(&answer.policy)
-            );
+            println!("{file}: in force, policy {} (changed: {what})", text::clean(&answer.policy));
             Ok(())
         }
         ReloadOutcome::Unchanged => {
-            println!("{file}: says what is in force already, policy {}", text::clean(&answer.policy));
+            println!("{file}: no changes, policy {}", text::clean(&answer.policy));
             Ok(())
         }
         ReloadOutcome::Refused => {

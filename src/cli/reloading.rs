@@ -1,6 +1,7 @@
 //! How a running daemon reads its configuration anew: as `throng check` does, tests included.
 
 use super::outcome::Failure;
+use super::run::refuse_missing_device;
 use super::streamable::refuse_unstreamable;
 use crate::config::{self, Problem};
 use crate::daemon::run::Reloading;
@@ -49,6 +50,7 @@ fn read(path: &Path, over: &AtomicBool) -> Result<Checked, Vec<String>> {
     let file = path.display().to_string();
     let config = config::load(path, std::env::vars()).map_err(said)?;
     refuse_unstreamable(&config, &file).map_err(|failure| reasons(&failure))?;
+    refuse_missing_device(&config, &file).map_err(|failure| reasons(&failure))?;
     let checked = Checked::new(config, &file).map_err(said)?;
     let problems = crate::start::trials::problems(&checked);
     if !problems.is_empty() {

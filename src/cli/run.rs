@@ -25,7 +25,8 @@ use std::time::Duration;
 /// A run over files is a job: it writes beside its outputs and replaces them at the end, all or none of it visible; started again it does
 /// the same again. Standard input (source.path = "-") is a stream whose lines leave as they are released. SIGTERM and SIGINT end a daemon
 /// in order, within 45 seconds: what is held is settled first. They end a job without replacing anything. A second one ends
-/// either at once. SIGHUP reads the configuration of a daemon anew (see throng reload).
+/// either at once. With topics as the source, SIGHUP reloads the configuration (see throng
+/// reload).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10")]
 pub struct RunArgs {
@@ -72,13 +73,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
     }
     refuse_unstreamable(&config, &file)?;
-    if config.compute.backend == Backend::Cuda
-        && let Err(error) = shared_device()
-    {
-        return Err(Failure::Hardware(anyhow!(
-            "{file}: compute.backend = \"cuda\": {error}; set \"auto\" or \"cpu\" (the same answers)"
-        )));
-    }
+    refuse_missing_device(&config, &file)?;
     begin_logging(&config)?;
     let checked = Checked::new(config, &file)?;
     let (config, telemetry) = (Arc::clone(&checked.config), checked.telemetry());
@@ -92,8 +87,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         stand_in_broker: false,
         clocks: Arc::new(MachineClocks::new()),
     };
-    // A job has one configuration from its beginning to its end.
-    let reloading = if config.is_job() { None } else { Some(reloading(&args.config)?) };
+    // Files are batch jobs, and standard input cannot be read again.
+    let reloading = (config.source.kind == SourceKind::Kafka).then(|| reloading(&args.config)).transpose()?;
     let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, reloading);
     bar.0.finish_and_clear();
     let findings = outcome?;
@@ -116,6 +111,21 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses a configuration that needs a GPU where there is none.
+///
+/// # Errors
+/// [`Failure::Hardware`] then.
+pub fn refuse_missing_device(config: &Config, file: &str) -> Result<(), Failure> {
+    if config.compute.backend == Backend::Cuda
+        && let Err(error) = shared_device()
+    {
+        return Err(Failure::Hardware(anyhow!(
+            "{file}: compute.backend = \"cuda\": {error}; set \"auto\" or \"cpu\" (the same answers)"
+        )));
+    }
+    Ok(())
 }
 
 /// Fails where the share of records lost is above `most`, or all were lost. `swallowed` of the lost ones are lines inside a

@@ -108,17 +108,6 @@ pub enum LineFormat {
     Protobuf(Arc<[TypedGroup]>),
 }
 
-impl LineFormat {
-    /// The groups whose schemas are registered; empty where lines are written under none.
-    #[must_use]
-    pub fn registered(&self) -> Arc<[TypedGroup]> {
-        match self {
-            Self::FramedJson(groups, _) | Self::Avro(groups) | Self::Protobuf(groups) => Arc::clone(groups),
-            Self::Json | Self::Nested(_) | Self::Csv { .. } => Arc::from([]),
-        }
-    }
-}
-
 /// The encoder of lines in `format` for attributes called `names`, in this order.
 #[must_use]
 pub fn encoder(format: &LineFormat, names: &[&str]) -> Arc<dyn Encoder> {

@@ -7,7 +7,6 @@
 //! |---|---|
 //! | `fields` | all that an engine knows and remembers |
 //! | `configured`, `parts`, `assemble`, `prime`, `resume` | from a configuration and a state directory to an engine |
-//! | `succession` | from an engine to the one of another policy |
 //! | `process`, `steps`, `gathered` | the steps of a batch |
 //! | `ahead`, `input`, `joins`, `joining`, `turnout`, `repetition`, `draws`, `altering` | what comes before its treatment |
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
@@ -63,7 +62,6 @@ mod search;
 mod settings;
 mod settling;
 mod steps;
-mod succession;
 pub mod terms;
 mod turnout;
 mod unjudged;

@@ -26,10 +26,10 @@ pub fn errands() -> (Ask, Errands) {
     (Ask(ask), errands)
 }
 
-/// Why nothing was asked.
+/// Why a request was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAsked {
-    /// Another erasure waits already.
+    /// Another request waits already, or too many do.
     Busy,
     /// The daemon is ending.
     Ending,

@@ -1,7 +1,6 @@
-//! When a batch is closed: limits that the reader goes by, and that a reload may change while it reads.
+//! When a batch is closed: limits that the reader goes by.
 
 use crate::config::Config;
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 /// When a batch is closed.
@@ -30,28 +29,5 @@ impl Limits {
             max_age: config.batch.max_age,
             min_subjects: config.privacy.crowd(),
         }
-    }
-}
-
-/// Limits that a reader and whoever replaces them share. Clones share everything.
-#[derive(Clone, Debug)]
-pub struct SharedLimits(Arc<RwLock<Limits>>);
-
-impl SharedLimits {
-    /// Limits as they are at the start.
-    #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        Self(Arc::new(RwLock::new(limits)))
-    }
-
-    /// As they are now.
-    #[must_use]
-    pub fn get(&self) -> Limits {
-        *self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From here on others; of the batch that is being read, too.
-    pub fn set(&self, limits: Limits) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 }

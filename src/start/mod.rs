@@ -19,12 +19,13 @@
 //! | [`encode`] | raw records to codes |
 //! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
 //! | [`probe`], `beside` | a file held against a schema, in counts; the keys that the schema does not have |
-//! | [`digest`], [`replaceable`] | a policy as one number; what of it can change while a daemon runs |
+//! | [`digest`], [`changes`] | a policy as one number; differences of two configurations, and those that no reload takes |
 //! | [`trials`] | the tests that a configuration carries, in terms of its schema |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod avro_output;
 mod beside;
+pub mod changes;
 pub mod checked;
 pub mod chosen;
 pub mod clusters;
@@ -49,7 +50,6 @@ pub mod protections;
 pub mod protobuf_output;
 pub mod reading;
 pub mod registered;
-pub mod replaceable;
 pub mod sampling;
 pub mod schema;
 pub mod shapes;

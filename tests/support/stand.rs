@@ -35,8 +35,6 @@ pub enum Fault {
     Nothing,
     /// The process ends in order after the batch.
     Restart,
-    /// The engine is replaced after the batch, as a reload does; by one of the configuration of the stand.
-    Replace,
     /// The sink aborts the first attempt; the same process tries again.
     Abort,
     /// The sink aborts the first attempt and the process dies, and so does the next one; the third tries again.
@@ -255,11 +253,6 @@ impl Stand {
             Fault::Restart => {
                 self.engine().flush().expect("a state that can be written");
                 self.die();
-            }
-            Fault::Replace => {
-                let checked = Checked::new(self.config.clone(), "stand.toml").expect("a sound configuration");
-                let next = self.engine().successor(checked).expect("an engine");
-                self.engine = Some(next);
             }
             Fault::LeaveAndDie => self.die(),
             Fault::Nothing | Fault::Abort | Fault::AbortAndDie => {}

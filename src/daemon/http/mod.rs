@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config;
 use crate::daemon::errand::Ask;
-use crate::daemon::reload::door::Door;
+use crate::daemon::reload::ReloadRequests;
 use crate::telemetry::Telemetry;
 pub use access::Access;
 pub use error::HttpError;
@@ -42,8 +42,8 @@ pub struct Site {
     /// Where erasures are asked for; none where nobody can be told from anybody, or nobody is there to do it.
     erasures: Option<Ask>,
     tls: Option<TlsAcceptor>,
-    /// Where a reload is asked for; none where nobody may.
-    door: Option<Door>,
+    /// Where a reload is requested; none where nobody may.
+    reloads: Option<ReloadRequests>,
 }
 
 impl Site {
@@ -53,7 +53,7 @@ impl Site {
     /// [`HttpError::Token`] or [`HttpError::Tls`]: a file cannot be used.
     pub fn new(telemetry: Telemetry, configured: &config::Telemetry) -> Result<Self, HttpError> {
         let tls = tls::acceptor(&configured.tls)?;
-        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls, erasures: None, door: None })
+        Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls, erasures: None, reloads: None })
     }
 
     /// With the page by which people are erased, where a token is configured: without one it does not exist.
@@ -63,10 +63,10 @@ impl Site {
         Self { erasures, ..self }
     }
 
-    /// The same pages, where whoever brings the token may ask for a reload at `door`. Without a token nobody may: the route is not there.
+    /// The same pages, where whoever brings the token may request a reload. Without a token the route is not there.
     #[must_use]
-    pub fn with_door(mut self, door: Option<Door>) -> Self {
-        self.door = door.filter(|_| self.access.asks_for_token());
+    pub fn with_reloads(mut self, reloads: Option<ReloadRequests>) -> Self {
+        self.reloads = reloads.filter(|_| self.access.asks_for_token());
         self
     }
 }
@@ -101,9 +101,9 @@ pub fn router(site: Site) -> Router {
         }
         None => pages,
     };
-    let pages = match site.door {
-        Some(door) => {
-            let asked = Router::new().route("/reload", post(reload::reload)).layer(Extension(door));
+    let pages = match site.reloads {
+        Some(reloads) => {
+            let asked = Router::new().route("/reload", post(reload::reload)).layer(Extension(reloads));
             pages.merge(asked.layer(middleware::from_fn(token::brought)))
         }
         None => pages,

@@ -3,26 +3,32 @@
 use crate::config::Config;
 use crate::daemon::errand::Ask;
 use crate::daemon::http;
-use crate::daemon::reload::door::Door;
+use crate::daemon::reload::ReloadRequests;
 use crate::daemon::run_error::RunError;
 use crate::telemetry::Telemetry;
 
 /// The running pages.
+#[derive(Default)]
 pub struct Pages {
     shutdown: Option<tokio::sync::oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Pages {
-    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served. Erasures go by `ask`, reloads are asked for
-    /// at `door`.
+    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served. Erasures go by `ask`, reloads
+    /// by `reloads`.
     ///
     /// # Errors
     /// [`RunError::Http`] when the address, the token or the TLS files cannot be used, [`RunError::Thread`] when the
     /// system gives no thread.
-    pub fn serve(config: &Config, telemetry: &Telemetry, ask: Ask, door: Option<Door>) -> Result<Self, RunError> {
+    pub fn serve(
+        config: &Config,
+        telemetry: &Telemetry,
+        ask: Ask,
+        reloads: Option<ReloadRequests>,
+    ) -> Result<Self, RunError> {
         let Some(address) = config.telemetry.address() else { return Ok(Self { shutdown: None, thread: None }) };
-        let site = http::Site::new(telemetry.clone(), &config.telemetry)?.with_erasures(ask).with_door(door);
+        let site = http::Site::new(telemetry.clone(), &config.telemetry)?.with_erasures(ask).with_reloads(reloads);
         for warning in config.telemetry.warnings() {
             tracing::warn!("{warning}");
         }

@@ -9,6 +9,7 @@ use super::records::{Intent, ProfileChange, Progress};
 use super::seal::{Keys, Sealer};
 use super::writes::Writes;
 use crate::faults::crash_point;
+use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-mod again;
 mod binding;
 mod compact;
 mod effect;
@@ -53,7 +53,6 @@ pub struct Store {
     path: PathBuf,
     /// The name of the database in force.
     database: String,
-    /// Shared with the store of a successor, while one is being made.
     keeper: Arc<Keeper>,
     sealer: Sealer,
     /// Identity of this state: part of the transactional id.
@@ -148,6 +147,38 @@ impl Store {
         }
         let store = Self::unread(path, (database, Arc::new(lock), keeper), keys.sealer(), id);
         Ok((store, keys))
+    }
+
+    /// A store that knows nothing yet of what is on the disk.
+    /// `database` is the one in force, with its lock and who has it.
+    fn unread(
+        path: &Path,
+        (database, lock, keeper): (String, Arc<File>, Arc<Keeper>),
+        sealer: Sealer,
+        id: String,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            database,
+            sealer,
+            keeper,
+            id,
+            applied: None,
+            given_up: false,
+            shard_sequence: vec![0; SHARDS],
+            next_shard: 0,
+            credit: 0,
+            first_delta: 1,
+            sample_parts: Vec::new(),
+            row_parts: VecDeque::new(),
+            forgotten: Vec::new(),
+            forgotten_rows: Vec::new(),
+            profiles: ProfileJournal::default(),
+            unwritten: Cell::new(0),
+            temporary: None,
+            copied_from: None,
+            lock,
+        }
     }
 
     /// Identity of this state, made once.

@@ -3,7 +3,7 @@
 use super::run::Watcher;
 use super::source::{Next, Source, SourceFailure};
 use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
-use crate::io::closing::{Limits, SharedLimits};
+use crate::io::closing::Limits;
 use crate::io::file::{FileSource, SourceError};
 use crate::io::input::{Closed, InputBatch, Ranges};
 use crate::records::raw::Coordinate;
@@ -20,7 +20,7 @@ const AT_A_TIME: usize = 10_000;
 /// that pauses is closed by time as a topic is.
 #[derive(Clone, Debug)]
 pub struct FileClosing {
-    pub limits: SharedLimits,
+    pub limits: Limits,
     /// The attribute that names the subject.
     pub subject: Option<usize>,
     /// Attributes that joins bring: what the file has of them is not looked at.
@@ -140,7 +140,7 @@ fn read_batch(
 ) -> Result<(InputBatch, bool), SourceError> {
     let mut batch = InputBatch::new(width, 0);
     let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
-    let Limits { max_records, max_bytes, max_wait, max_age, min_subjects } = closing.limits.get();
+    let Limits { max_records, max_bytes, max_wait, max_age, min_subjects } = closing.limits;
     let max_records = usize::try_from(max_records).unwrap_or(usize::MAX);
     let (start, from) = (Instant::now(), source.position().records);
     let mut records = 0usize;

@@ -1,8 +1,8 @@
 //! A run over files, which is a job, or over standard input, which is a stream: its parts, put together.
 
+use super::Supervision;
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::profiles;
-use super::replace::Replacements;
 use super::run::{Run, StreamError, Watcher};
 use super::source::SourceFailure;
 use crate::anonymity::planner::GroupShape;
@@ -18,6 +18,7 @@ use crate::records::schema::Schema;
 use crate::release::sink::Sink;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
+use crate::start::memory;
 use crate::start::reading::{codec_limits, fields, file_format};
 use crate::telemetry::{ColumnsDropped, Telemetry};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,12 +32,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// released what the state does not know, and the next one over the same files does the same again.
 pub fn run_file(
     mut checked: Checked,
-    policies: &Replacements<'_>,
+    supervision: &mut Supervision<'_>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
     watcher: &dyn Watcher,
 ) -> Result<Vec<Finding>, RunError> {
-    let options = policies.options;
+    let options = supervision.options;
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
     if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
         return Err(RunError::Configuration(vec![problem]));
@@ -81,7 +82,8 @@ pub fn run_file(
         SinkKind::None | SinkKind::Kafka => None,
     };
     let (width, subject, joined) = (schema.attributes.len(), schema.subject, schema.joined());
-    let closing = FileClosing { limits: policies.limits.clone(), subject, joined, is_whole: config.batch.is_whole };
+    let closing = FileClosing { limits: memory::closing(&config, &schema), subject, joined, is_whole: config.batch.is_whole };
+    (supervision.on_start)()?;
     let outcome = std::thread::scope(|scope| {
         let (sender, receiver) = crossbeam_channel::bounded(1);
         scope.spawn(move || read_all(source, width, &closing, watcher, stop, &sender));
@@ -97,9 +99,9 @@ pub fn run_file(
             clock,
             max_age,
             retry: None,
-            erasures: policies.erasures,
+            erasures: supervision.erasures,
             naming: None,
-            policies: Some(policies),
+            next: supervision.next,
             stop,
         }
         .run()

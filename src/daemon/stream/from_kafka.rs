@@ -1,9 +1,9 @@
 //! A daemon whose source is a topic: its parts, put together.
 
+use super::Supervision;
 use super::kafka_source::{Group, KafkaSource};
 use super::naming::Naming;
 use super::profiles;
-use super::replace::Replacements;
 use super::run::{Run, StreamError};
 use super::to_kafka::{PATIENCE, check_marker, has_left, outputs, transactional_id};
 use crate::config::Config;
@@ -29,6 +29,7 @@ use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::start::clusters::clusters;
 use crate::start::findings::Finding;
+use crate::start::memory::closing;
 use crate::start::messages::messages;
 use crate::start::registered::register;
 use crate::telemetry::{SourceLost, SourceRefused, Telemetry};
@@ -93,11 +94,11 @@ struct Start<'a> {
 /// Runs until `stop`, or until something breaks that only a new start can mend.
 pub fn run_kafka(
     mut checked: Checked,
-    policies: &Replacements<'_>,
+    supervision: &mut Supervision<'_>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Finding>, RunError> {
-    let options = policies.options;
+    let options = supervision.options;
     if !register(&mut checked, telemetry, stop).map_err(RunError::Configuration)? {
         return Ok(Vec::new());
     }
@@ -170,7 +171,7 @@ pub fn run_kafka(
     let naming = start.naming(&engine)?;
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
-    start.stream(&mut engine, intent, &mut sink, (clock, naming), policies)?;
+    start.stream(&mut engine, intent, &mut sink, (clock, naming), supervision)?;
     Ok(engine.findings())
 }
 
@@ -285,7 +286,7 @@ impl Start<'_> {
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
         (clock, naming): (StateClock, Option<Naming>),
-        policies: &Replacements<'_>,
+        supervision: &mut Supervision<'_>,
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
@@ -309,12 +310,13 @@ impl Start<'_> {
             cluster: cluster.clone(),
             messages: messages(config, schema, file, telemetry).map_err(RunError::Configuration)?,
             width: schema.attributes.len(),
-            closing: policies.limits.clone(),
+            closing: closing(config, schema),
             subject: schema.subject,
             feed: feed_in,
             commands: commands_out,
             stop: Arc::clone(&reader_stop),
         };
+        (supervision.on_start)()?;
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || reader.run());
             let end_reader = EndReader { ending: &ending, reader: &reader_stop };
@@ -346,9 +348,9 @@ impl Start<'_> {
                 clock,
                 max_age,
                 retry: intent,
-                erasures: policies.erasures,
+                erasures: supervision.erasures,
                 naming,
-                policies: Some(policies),
+                next: supervision.next,
                 stop,
             }
             .run();

@@ -4,18 +4,20 @@
 //! source, a revocation to settle, a rewind after an abort, or the end.
 
 use super::naming::Naming;
-use super::replace::{Replacements, Swap};
 use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine, Settling, Turn};
 use crate::daemon::errand::Errands;
+use crate::daemon::reload::NextConfig;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
+use crate::faults::crash_point;
 use crate::io::erasures::ErasuresError;
 use crate::io::input::{Closed, Place, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
+use crossbeam_channel::Receiver;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -81,8 +83,8 @@ pub struct Run<'a> {
     pub erasures: &'a Errands,
     /// People whom a topic names, who are to be erased; none where there is no such topic.
     pub naming: Option<Naming>,
-    /// Where other policies come from; none where the policy stays.
-    pub policies: Option<&'a Replacements<'a>>,
+    /// Holds the configuration for which this run is to end; none as long as it is to go on.
+    pub next: &'a Receiver<NextConfig>,
     /// Set when the daemon is to end.
     pub stop: &'a AtomicBool,
 }
@@ -148,10 +150,10 @@ impl Run<'_> {
             }
             self.erase_who_is_named()?;
             // A batch that is to be repeated is repeated under the policy that it was tried with.
-            if self.retry.is_none()
-                && let Some(Swap { clock, max_age }) = self.policies.and_then(|policies| policies.swap(self.engine))
-            {
-                (self.clock, self.max_age) = (clock, max_age);
+            if self.retry.is_none() && !self.next.is_empty() {
+                crash_point("reload-begun");
+                // What is held goes on waiting: the state keeps it.
+                return Ok(self.engine.flush()?);
             }
             let next = self.source.next(if self.engine.is_behind() { BRIEFLY } else { IDLE });
             if next.is_err() && self.engine.is_behind() {

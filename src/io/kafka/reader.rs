@@ -7,7 +7,7 @@ use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final;
 use super::feed::{Command, Feed, FeedConsumer, Notice};
 use crate::faults;
-use crate::io::closing::SharedLimits;
+use crate::io::closing::Limits;
 use crate::io::input::{Closed, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
 use crate::records::raw::Coordinate;
@@ -60,7 +60,7 @@ pub struct Reader {
     /// Attributes of a record.
     pub width: usize,
     /// When a batch is closed.
-    pub closing: SharedLimits,
+    pub closing: Limits,
     /// The attribute that names the subject.
     pub subject: Option<usize>,
     /// Where batches and notices go.
@@ -315,7 +315,7 @@ impl Reader {
         if records == 0 {
             return None;
         }
-        let limits = self.closing.get();
+        let limits = self.closing;
         if records >= limits.max_records || batch.weight() >= limits.max_bytes {
             return Some(Closed::Full);
         }

@@ -33,7 +33,7 @@ pub struct Reloaded<'a> {
     pub changed: &'a [String],
     /// Why it was refused: names, places and remedies.
     pub reasons: &'a [String],
-    /// What validation and tests took, and the swap between two batches.
+    /// Seconds of validation and tests, and of the pause between the old pipeline's end and the new one's begin.
     pub seconds: (f64, f64),
 }
 
@@ -46,12 +46,12 @@ impl Reloaded<'_> {
         health.reloads.of(self.outcome).inc();
         health.reload_refused.set(i64::from(self.outcome == ReloadOutcome::Refused));
         health.reload_time.set(at as f64);
-        let ((validating, swapping), changed) = (self.seconds, foreign(&self.changed.join(", ")));
+        let ((validating, pause), changed) = (self.seconds, foreign(&self.changed.join(", ")));
         match self.outcome {
             ReloadOutcome::Replaced => {
-                tracing::info!(changed, validating, swapping, "a new configuration is in force");
+                tracing::info!(changed, validating, pause, "a new configuration is in force");
             }
-            ReloadOutcome::Unchanged => tracing::info!(validating, "the configuration was read anew and says the same"),
+            ReloadOutcome::Unchanged => tracing::info!(validating, "configuration reloaded, no changes"),
             ReloadOutcome::Refused => {
                 for reason in self.reasons {
                     tracing::error!(reason = foreign(reason), "the new configuration is refused, the old one stays");

@@ -1,9 +1,8 @@
 //! What a state belongs to: one stream, one place and its groups.
 
-use super::{INTENT, Store};
+use super::Store;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::writes::Writes;
-use crate::faults;
 
 pub(super) const STREAM: &[u8] = b"stream";
 pub(super) const SINK: &[u8] = b"sink";
@@ -69,22 +68,6 @@ impl Store {
         self.commit(batch)
     }
 
-    /// Notes that another policy takes over while the process runs. A batch that was tried under the one before, and that nobody
-    /// repeats in this process, is not to be repeated by the next one either.
-    ///
-    /// # Errors
-    /// When the database fails: the policy before goes on then.
-    pub fn note_succession(&mut self, digest: &[u8; 32]) -> Result<(), StateError> {
-        let mut batch = Writes::default();
-        batch.insert(POLICY, self.seal(POLICY, digest));
-        batch.remove(INTENT);
-        if faults::is_set("succession-unnoted") {
-            let why = "a test has taken the disk away".to_owned();
-            return Err(StateError::Broken { path: self.path.clone(), why });
-        }
-        self.commit(batch)
-    }
-
     /// Notes that this process may alter what it releases; returns whether any process of this state may have: altered records may
     /// wait long, and the outputs keep them.
     ///
@@ -132,28 +115,5 @@ impl Store {
                 self.commit(batch)
             }
         }
-    }
-}
-
-#[cfg(all(test, feature = "failpoints"))]
-mod tests {
-    use super::*;
-    use crate::ledger::per_subject::Ledger;
-
-    #[test]
-    fn a_succession_is_noted_whole_or_not_at_all() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut ledger = Ledger::default();
-        let opened = Store::open(&dir.path().join("state"), Some(b"a secret of a test"), &mut ledger);
-        let (mut store, ..) = opened.expect("a state");
-        store.note_policy(&[3; 32]).expect("a write");
-        let noted = |store: &Store| store.policy().expect("a look");
-        let fault = "succession-unnoted";
-        fail::cfg(fault, "return").expect("a fault");
-        assert!(store.note_succession(&[4; 32]).is_err());
-        fail::remove(fault);
-        assert_eq!(noted(&store), Some([3; 32]));
-        store.note_succession(&[4; 32]).expect("a write");
-        assert_eq!(noted(&store), Some([4; 32]));
     }
 }
