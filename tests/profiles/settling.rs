@@ -111,7 +111,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
         retry: None,
         erasures: &erasures,
         naming: None,
-        policies: None,
+        next: &crossbeam_channel::never(),
         stop: &stop,
     }
     .run()
