@@ -59,7 +59,6 @@ fn fault() -> impl Strategy<Value = Fault> {
     prop_oneof![
         4 => Just(Fault::Nothing),
         1 => Just(Fault::Restart),
-        1 => Just(Fault::Replace),
         1 => Just(Fault::Abort),
         1 => Just(Fault::AbortAndDie),
         1 => Just(Fault::LeaveAndDie),

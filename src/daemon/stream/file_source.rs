@@ -59,7 +59,7 @@ pub fn read_all(
         let read = read_batch(&mut source, width, closing, watcher, stop);
         let over = read.as_ref().map_or(true, |(_, end)| *end);
         if closing.is_whole && is_first && !over {
-            let Limits { max_records, max_bytes, .. } = closing.limits.get();
+            let Limits { max_records, max_bytes, .. } = closing.limits;
             FileDivided { path: source.file(), max_records, max_bytes }.emit();
         }
         is_first = false;

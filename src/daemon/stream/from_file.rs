@@ -82,7 +82,8 @@ pub fn run_file(
         SinkKind::None | SinkKind::Kafka => None,
     };
     let (width, subject, joined) = (schema.attributes.len(), schema.subject, schema.joined());
-    let closing = FileClosing { limits: memory::closing(&config, &schema), subject, joined, is_whole: config.batch.is_whole };
+    let closing =
+        FileClosing { limits: memory::closing(&config, &schema), subject, joined, is_whole: config.batch.is_whole };
     (supervision.on_start)()?;
     let outcome = std::thread::scope(|scope| {
         let (sender, receiver) = crossbeam_channel::bounded(1);
