@@ -82,7 +82,7 @@ pub struct Store {
     /// The name of the database before this one, a copy of it, which is still in force.
     copied_from: Option<String>,
     /// Held for as long as this process has the directory: the last to go.
-    lock: Arc<File>,
+    _lock: File,
 }
 
 impl Store {
@@ -145,18 +145,13 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
-        let store = Self::unread(path, (database, Arc::new(lock), keeper), keys.sealer(), id);
+        let store = Self::unread(path, (database, lock, keeper), keys.sealer(), id);
         Ok((store, keys))
     }
 
     /// A store that knows nothing yet of what is on the disk.
     /// `database` is the one in force, with its lock and who has it.
-    fn unread(
-        path: &Path,
-        (database, lock, keeper): (String, Arc<File>, Arc<Keeper>),
-        sealer: Sealer,
-        id: String,
-    ) -> Self {
+    fn unread(path: &Path, (database, lock, keeper): (String, File, Arc<Keeper>), sealer: Sealer, id: String) -> Self {
         Self {
             path: path.to_owned(),
             database,
@@ -177,7 +172,7 @@ impl Store {
             unwritten: Cell::new(0),
             temporary: None,
             copied_from: None,
-            lock,
+            _lock: lock,
         }
     }
 
