@@ -365,10 +365,12 @@ fn a_pair_that_counting_forces_is_refused() {
     // Nine of ten are of one mood, and five in each town: whoever is in town c1 is of mood m0, but for one.
     let records: Vec<_> = (0..10).map(|i| (i, 30 + i / 5, i / 5, u8::from(i > 6), 0)).collect();
     let bench = Bench::new(&records);
-    let (town, mood) = (taken_apart(&bench.proposed[0]), taken_apart(&bench.proposed[1]));
+    let line = |text: &str| text.as_bytes().to_vec();
+    let town = |n: usize| line(&format!(r#"{{"age":3{n},"city":"c{n}"}}"#));
+    let mood = |n: usize| line(&format!(r#"{{"mood":"m{n}","illness":"i0"}}"#));
     let proposed = vec![
-        put_together(&[(town[0].0.clone(), vec![0, 1, 2, 3, 4]), (town[1].0.clone(), vec![5, 6, 7, 8, 9])]),
-        put_together(&[(mood[0].0.clone(), vec![0, 1, 2, 3, 4, 5, 6]), (mood[1].0.clone(), vec![7, 8, 9])]),
+        put_together(&[(town(0), vec![0, 1, 2, 3, 4]), (town(1), vec![5, 6, 7, 8, 9])]),
+        put_together(&[(mood(0), vec![0, 1, 2, 3, 4, 5, 6]), (mood(1), vec![7, 8, 9])]),
     ];
     assert_eq!(bench.violation(proposed), Some(Violation::ForcedPair), "two at least are of c1 and m0");
 }

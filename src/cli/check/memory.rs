@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(described(&checked(None)), "");
         let text = described(&checked(Some(1 << 30)));
         assert!(text.starts_with("t.toml: process.memory_limit = 1GiB is divided:\n  program "), "{text}");
-        assert!(text.contains("  dictionaries ") && text.contains("batch.max_bytes comes to "), "{text}");
+        assert!(text.contains("  dictionaries ") && text.contains("batch.max_bytes: "), "{text}");
         assert!(!text.contains("profiles"), "there are no joins: {text}");
     }
 
