@@ -1,6 +1,6 @@
 //! Threats 25 and 26 over many batches: somebody who knows who sent in which batch, and reads what leaves.
 
-mod support;
+use crate::support;
 
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;

@@ -8,7 +8,7 @@ use support::crash_points::{self, kill_at};
 use support::daemon::{self, Daemon, Dice, Stage, finish, payload, records, scratch};
 use support::kafka::{Broker, Stored, unique};
 
-mod support;
+use crate::support;
 
 const BATCH: usize = 40;
 

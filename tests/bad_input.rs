@@ -2,7 +2,7 @@
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! The broker of the tests is a real one: it isolates transactions, keeps offsets, survives being killed.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

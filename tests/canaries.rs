@@ -1,6 +1,6 @@
 //! Threats 5, 6, 7 and 8: no value that stands alone shows anywhere but in the source, whatever goes wrong with it.
 
-mod support;
+use crate::support;
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-#[path = "support/sources.rs"]
-mod sources;
+use crate::support::sources;
 
 type Module = Vec<String>;
 

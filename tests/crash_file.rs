@@ -2,7 +2,7 @@
 //! bytes as one that was never disturbed.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,7 +2,7 @@
 //! byte, once.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

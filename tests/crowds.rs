@@ -1,6 +1,6 @@
 //! Threats 24 and 27: who sees a crowd when, and who is invented. `docs/threats.md` is the table.
 
-mod support;
+use crate::support;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

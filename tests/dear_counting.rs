@@ -1,6 +1,6 @@
 //! A batch that the counting guard and the recount cannot judge in their time: it ends, and what leaves is verified.
 
-mod support;
+use crate::support;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

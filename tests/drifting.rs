@@ -2,7 +2,7 @@
 //! byte of what leaves. What has left is recounted by `support::invariants` from the printed lines and the source.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! `throng evaluate` and `throng attack`: measures by hand on a small release, agreement with what the daemon says of its own
 //! batches, attacks that succeed where nothing protects and fail where the guarantee holds, and files that do not belong together.
 
-mod support;
+use crate::support;
 
 use serde_json::Value;
 use std::fmt::Write as _;

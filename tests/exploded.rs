@@ -4,7 +4,7 @@
 
 #[path = "exploded/around.rs"]
 mod around;
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Where records come from that is not one plain file: standard input, compressed files, several files, and what is told of each.
 
-mod support;
+use crate::support;
 
 use std::fmt::Write as _;
 use std::fs;

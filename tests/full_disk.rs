@@ -1,7 +1,7 @@
 //! Disks that are full, read-only or silent: the daemon says so, ends, and the next start goes on with nothing lost or twice.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,7 +2,7 @@
 //! released, and what is lost is said.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 use support::daemon::{Daemon, Stage, conserved, records, sound, state};

@@ -1,6 +1,6 @@
 //! Instances that come, go and are replaced in mid-stream; offsets that are set back; a broker that dies.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::sync::OnceLock;

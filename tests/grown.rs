@@ -1,7 +1,7 @@
 //! Groups that the planner chooses (`plan.groups = "price"`): they hold what the guarantee promises, they are the same on every
 //! start, and where they cannot be chosen the message says what to do.
 
-mod support;
+use crate::support;
 
 use std::fmt::Write as _;
 use std::process::Command;

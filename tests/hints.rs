@@ -1,6 +1,6 @@
 //! What a first-time user does wrong: each message names the input, the place and the remedy, and no value.
 
-mod support;
+use crate::support;
 
 use std::os::unix::fs::PermissionsExt;
 use support::binary::{Outcome, Place};

@@ -4,8 +4,7 @@ use sources::{files, test_regions, without_comments_and_literals};
 use std::fs;
 use std::path::Path;
 
-#[path = "support/sources.rs"]
-mod sources;
+use crate::support::sources;
 
 /// An import goes strictly downward. The ground floor may use itself.
 const FLOORS: [(&str, u8); 18] = [

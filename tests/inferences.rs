@@ -1,6 +1,6 @@
 //! The evidence says which attribute gives another away and to how many people, and never a value or a small crowd.
 
-mod support;
+use crate::support;
 
 use std::fmt::Write as _;
 use support::binary::Place;

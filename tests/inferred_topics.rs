@@ -1,6 +1,6 @@
 //! `throng schema infer` of topics: what it proposes reads the very messages that it was proposed from.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Rows of every attribute, with null for those of other groups: the same fragments as without, in one file or topic, in an order that
 //! says nothing, which every reader of a release takes apart again.
 
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};

@@ -4,7 +4,7 @@
 //! The client repeats by itself what was not answered, so that the broker may get an old request when a later transaction
 //! is open. Between the daemon and its broker stands a proxy that arranges this for every kind of request of a batch.
 
-mod support;
+use crate::support;
 
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};

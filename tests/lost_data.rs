@@ -1,7 +1,7 @@
 //! Failure that looks like success: a run that loses its data says of which attribute, how many and what to do, and ends
 //! with exit code 1 where everything is lost.
 
-mod support;
+use crate::support;
 
 use support::binary::{Outcome, Place};
 

@@ -1,6 +1,6 @@
 //! A daemon below `process.memory_limit`: values and classes without end, and memory with one.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
-mod support;
+use crate::support;
 
 use serde_json::Value;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Where the groups leave to, and what `throng check` says of it before anything does.
 
-mod support;
+use crate::support;
 
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! `plan.prime`: the first batch is treated by a plan made from a file, of which nothing else is ever seen.
 
-mod support;
+use crate::support;
 
 use std::fmt::Write as _;
 use support::binary::Place;

@@ -1,9 +1,8 @@
 //! Random small streams through the engine, with restarts, crashes and aborts between and inside batches: R(k) at every
 //! commit and conservation at every restart, recounted by `support::invariants`, which shares no code with the product.
 
-#[path = "support/random_attributes.rs"]
-mod random_attributes;
-mod support;
+use crate::support;
+use crate::support::random_attributes;
 
 use proptest::prelude::*;
 use random_attributes::{ATTRIBUTES, Attribute};

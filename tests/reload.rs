@@ -1,7 +1,7 @@
 //! Reload: a validated restart inside the process. No record is lost or leaves twice, and where anything is wrong the old configuration goes on.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

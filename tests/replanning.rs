@@ -2,7 +2,7 @@
 //! what it would have released undisturbed.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use std::fs;
 

@@ -1,8 +1,7 @@
 //! Attributes that stand in several groups (docs/methods.md §10.6), against the definition: small tables through the treatment and
 //! through verification, and what verification must refuse.
 
-#[path = "support/mod.rs"]
-mod support;
+use crate::support;
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

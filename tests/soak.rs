@@ -3,7 +3,7 @@
 //!
 //! `./dev soak [MINUTES]` runs it and prints a table of its minutes; without `THRONG_SOAK_MINUTES` it is skipped.
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;

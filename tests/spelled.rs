@@ -1,6 +1,6 @@
 //! Threats 29, 19 and 21: who is a person, what a date says, and what a schema leaves unprotected.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::sync::Arc;

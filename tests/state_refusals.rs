@@ -1,6 +1,6 @@
 //! A state directory that is not ours, not whole, or not for this secret is refused, and left as it was.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,7 +2,7 @@
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
-mod support;
+use crate::support;
 
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};

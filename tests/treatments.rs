@@ -1,6 +1,6 @@
 //! What attributes become that rules treat, through the binary: cells and records suppressed, numbers perturbed and aggregated, compartments.
 
-mod support;
+use crate::support;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

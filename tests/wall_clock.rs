@@ -1,7 +1,7 @@
 //! Whatever the wall clock says, people are remembered until the release window has passed, and no longer.
 #![cfg(feature = "failpoints")]
 
-mod support;
+use crate::support;
 
 use support::binary::{Place, Process};
 use support::schemas::schema;

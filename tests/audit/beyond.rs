@@ -9,7 +9,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::audit::place::Place;
 use crate::support::small_disk::SmallDisk;
 
 /// Numbers that look like chance and are the same each time.

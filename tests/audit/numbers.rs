@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::place::{CENSUS, Place, sets};
+use crate::audit::place::{CENSUS, Place, sets};
 
 #[test]
 fn a_census_by_hand() {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::place::{CENSUS, Place, sets};
+use crate::audit::place::{CENSUS, Place, sets};
 
 #[test]
 fn files_without_anything_to_judge() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{CENSUS, Place, sets};
+use crate::audit::place::{CENSUS, Place, sets};
 
 fn column(report: &Value, name: &str) -> Value {
     let all = report["attributes"].as_array().expect("a list");

@@ -1,6 +1,6 @@
 //! What a report never shows, and what a page never does.
 
-use crate::place::{CENSUS, Place, sets};
+use crate::audit::place::{CENSUS, Place, sets};
 use crate::support::canaries::Canaries;
 
 #[test]

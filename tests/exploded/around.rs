@@ -1,7 +1,7 @@
 //! What is around messages of many records: profiles, bounds, the reading of what has left, keys that nobody described.
 
+use crate::exploded::{AT_ONCE, BUNDLES, bundles, letters, printed, text, throng};
 use crate::support::binary::{Place, Process};
-use crate::{AT_ONCE, BUNDLES, bundles, letters, printed, text, throng};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;

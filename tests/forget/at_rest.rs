@@ -1,8 +1,8 @@
 //! `throng forget` where no daemon runs.
 
-use crate::forget;
-use crate::opened::{Opened, databases, spellings};
-use crate::receipt;
+use crate::forget::forget;
+use crate::forget::opened::{Opened, databases, spellings};
+use crate::forget::receipt;
 use crate::support::binary::Place;
 use crate::support::canaries::Canaries;
 use crate::support::schemas::schema;
@@ -74,7 +74,7 @@ fn threat_32_no_byte_of_an_erased_person_stays_in_the_directory() {
     }
     // Again: the same receipt, with zeros; so for somebody of whom nothing was ever known.
     for who in [person.as_str(), "nobody-ever"] {
-        let again = crate::receipt(&forget(&place, &[], &["--json", who], ""));
+        let again = crate::forget::receipt(&forget(&place, &[], &["--json", who], ""));
         assert!(again["removed"].as_object().expect("counts").values().all(|count| count == 0), "{again}");
         assert!(again.as_object().expect("a receipt").keys().eq(receipt.as_object().expect("a receipt").keys()));
     }

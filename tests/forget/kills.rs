@@ -1,9 +1,9 @@
 //! Killed at any moment of an erasure, a state is the one before it or the one after it.
 
-use crate::at_rest::{SCHEMA, SECRET, line, spelled};
-use crate::opened::{Opened, databases};
+use crate::forget::at_rest::{SCHEMA, SECRET, line, spelled};
+use crate::forget::opened::{Opened, databases};
+use crate::forget::{forget, receipt};
 use crate::support::binary::Place;
-use crate::{forget, receipt};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,8 @@
 //! People whom a topic names, on a real broker: they are erased once it is time, by every instance, whatever ends a daemon meanwhile.
 
-use crate::at_rest::SCHEMA;
-use crate::kills::{POINTS, is_done};
-use crate::opened::{Opened, databases, spellings};
+use crate::forget::at_rest::SCHEMA;
+use crate::forget::kills::{POINTS, is_done};
+use crate::forget::opened::{Opened, databases, spellings};
 use crate::support::binary::{Place, get, series};
 use crate::support::canaries::Canaries;
 use crate::support::daemon::{Daemon, Stage, finished, records};

@@ -1,10 +1,10 @@
 //! `POST /forget` as anybody may ask it.
 
-use crate::at_rest::{SCHEMA, line};
-use crate::running::LIVE;
+use crate::forget::at_rest::{SCHEMA, line};
+use crate::forget::running::LIVE;
+use crate::forget::{TOKEN, start, with_token};
 use crate::support::binary::{Place, ask};
 use crate::support::canaries::Canaries;
-use crate::{TOKEN, start, with_token};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 fn post(place: &Place, head: &str, body: &[u8]) -> (u16, String) {

@@ -1,10 +1,10 @@
 //! `throng forget` where a daemon runs.
 
-use crate::at_rest::{SCHEMA, SECRET, line, spelled};
-use crate::opened::{Opened, databases};
+use crate::forget::at_rest::{SCHEMA, SECRET, line, spelled};
+use crate::forget::opened::{Opened, databases};
+use crate::forget::{forget, receipt, start, with_token};
 use crate::support::binary::{Place, series};
 use crate::support::canaries::Canaries;
-use crate::{forget, receipt, start, with_token};
 
 /// Records come by a pipe, and wait for a crowd.
 pub const LIVE: [(&str, &str); 5] = [

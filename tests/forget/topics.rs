@@ -1,9 +1,9 @@
 //! From topic to topic, on a real broker: the daemon is killed within erasures while records come.
 
-use crate::opened::Opened;
+use crate::forget::opened::Opened;
+use crate::forget::{TOKEN, kills::POINTS};
 use crate::support::daemon::{Daemon, Stage, finished, records};
 use crate::support::kafka::Broker;
-use crate::{TOKEN, kills::POINTS};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -62,7 +62,7 @@ fn threat_33_from_topic_to_topic_every_record_takes_effect_once_whatever_is_eras
     let config = throng::config::load(&file, std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
     let state = Opened::read(&stage.state("only"), SECRET);
     for person in &erased {
-        let names = crate::opened::spellings(&config, SECRET, person);
+        let names = crate::forget::opened::spellings(&config, SECRET, person);
         assert_eq!(state.with(&names), Vec::<String>::new(), "{person}");
     }
 }

@@ -1,7 +1,7 @@
 //! An engine that keeps everything it can keep: nothing of an erased person is in its state, nobody else has lost anything, and what it goes
 //! on releasing keeps its promises.
 
-use crate::opened::{Opened, databases, spellings};
+use crate::forget::opened::{Opened, databases, spellings};
 use crate::support::copies;
 use crate::support::schemas::schema;
 use crate::support::stand::{Fault, SECRET, Stand, record};

@@ -1,6 +1,6 @@
 //! JSON under the JSON Schemas of a registry, written and read by Confluent's client.
 
-use crate::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
+use crate::formats::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
 use crate::support::kafka::{Broker, Record, unique};
 use crate::support::registry::Registry;
 use serde_json::{Value, json};

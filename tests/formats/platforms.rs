@@ -2,7 +2,7 @@
 
 use super::Scene;
 use super::scene::{PEOPLE, file, heart_rates};
-use super::support::kafka::{Broker, Record, unique};
+use crate::support::kafka::{Broker, Record, unique};
 use serde_json::{Value, json};
 
 const EACH: usize = 15;

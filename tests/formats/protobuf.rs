@@ -1,6 +1,6 @@
 //! Protobuf in the frames of a registry, written and read by Confluent's client and Google's compiler.
 
-use crate::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
+use crate::formats::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
 use crate::support::kafka::{Broker, Record, unique};
 use crate::support::registry::{Registry, client};
 use serde_json::Value;

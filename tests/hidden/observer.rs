@@ -1,6 +1,6 @@
 //! The requirement by its definition, on printed texts and sets of people.
 
-use crate::small::{Bench, ILLNESSES};
+use crate::hidden::small::{Bench, ILLNESSES};
 use std::collections::{BTreeMap, BTreeSet};
 use throng::anonymity::treatment::proposal::ProposedGroup;
 use throng::records::codebook::{CellId, SUPPRESSED};

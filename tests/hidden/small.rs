@@ -1,6 +1,6 @@
 //! Small batches through treatment and verification.
 
-use crate::observer::{Cell, Row, Treated};
+use crate::hidden::observer::{Cell, Row, Treated};
 use std::path::Path;
 use std::sync::Arc;
 use throng::anonymity::plan::{Group, Plan};

@@ -1,6 +1,6 @@
 //! Strategies against exhaustive search, and checks against the definitions.
 
-use crate::twin::{Case, case, judge, rare_case};
+use crate::lattice::twin::{Case, case, judge, rare_case};
 use proptest::prelude::*;
 use std::cmp::Ordering;
 use throng::anonymity::lattice::check::{Checker, Outcome};

@@ -1,6 +1,6 @@
 //! Local recoding against its definition, one record after another.
 
-use crate::twin::{Case, Judged, case, cell, classes, holds, judge_among, leaves, people};
+use crate::lattice::twin::{Case, Judged, case, cell, classes, holds, judge_among, leaves, people};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng::anonymity::domain::Domain;

@@ -1,6 +1,6 @@
 //! Every configuration of `adult/reference-optima.json`, by every exact strategy.
 
-use crate::data::{self, DataSet};
+use crate::lattice::data::{self, DataSet};
 use serde_json::Value;
 use throng::anonymity::lattice::check::{Checker, Terms};
 use throng::anonymity::lattice::search::{Strategy, search};

@@ -1,8 +1,8 @@
 //! The table of sound conclusions, walked through: what it allows holds on thousands of random tables, and what it
 //! forbids has a counterexample among them.
 
-use crate::properties::checked;
-use crate::twin::{Case, case};
+use crate::lattice::properties::checked;
+use crate::lattice::twin::{Case, case};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Models that a stream cannot keep are refused by `throng check` and `throng run` alike: file, key, remedy.
 
+use crate::models::{ILLNESS, QUASI};
 use crate::support::binary::Place;
 use crate::support::schemas::PERSON;
-use crate::{ILLNESS, QUASI};
 use std::process::Command;
 
 fn place(models: &str) -> Place {

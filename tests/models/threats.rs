@@ -1,9 +1,9 @@
 //! What an attacker learns of somebody whose class he knows (`docs/threats.md`, 9): homogeneity, a talkative neighbour,
 //! skewness, similarity. Each time the same stream shows it without the model.
 
+use crate::models::{ILLNESS, QUASI};
 use crate::support::schemas::PERSON;
 use crate::support::stand::{Fault, Stand, record};
-use crate::{ILLNESS, QUASI};
 use throng::daemon::engine::Settling;
 
 const NOW: i64 = 1_700_000_000_000;

@@ -5,9 +5,9 @@
 //!
 //! All is drawn from fixed seeds and the secret of the stand, so that a test passes always or never.
 
-use super::support::invariants::{Line, cells};
-use super::support::schemas::PERSON;
-use super::support::stand::{Fault, Stand, record};
+use crate::support::invariants::{Line, cells};
+use crate::support::schemas::PERSON;
+use crate::support::stand::{Fault, Stand, record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use throng::daemon::engine::Settling;

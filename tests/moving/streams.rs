@@ -1,8 +1,8 @@
 //! Random small streams under limits on repetition, with restarts, crashes and aborts between and inside batches: the
 //! release invariant, the limits and conservation are recounted at every commit, and a fault changes no byte.
 
-use super::support::invariants::{GroupNames, Line, cells};
-use super::support::stand::{Fault, RETRIED_AFTER_MS, SECRET, Stand};
+use crate::support::invariants::{GroupNames, Line, cells};
+use crate::support::stand::{Fault, RETRIED_AFTER_MS, SECRET, Stand};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use throng::config::Tuning;

@@ -1,7 +1,7 @@
 //! Profiles beside one data set at once, and beside commands that read one file.
 
+use crate::profiles::{SCHEMA, classes, line};
 use crate::support::binary::Place;
-use crate::{SCHEMA, classes, line};
 
 const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
 const ANONYMIZE: [&str; 6] = ["anonymize", "in.ndjson", "-c", "throng.toml", "-o", "at-once.ndjson"];

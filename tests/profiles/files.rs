@@ -1,7 +1,7 @@
 //! Profiles from a file, beside records from a file.
 
+use crate::profiles::{SCHEMA, classes, line};
 use crate::support::binary::Place;
-use crate::{SCHEMA, classes, line};
 use std::fmt::Write as _;
 
 const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";

@@ -1,6 +1,6 @@
 //! What `throng check` refuses of joins.
 
-use crate::SCHEMA;
+use crate::profiles::SCHEMA;
 use crate::support::binary::Place;
 
 fn refused(schema: &str, more: &str, overrides: &[(&str, &str)], wanted: &str) {

@@ -1,8 +1,8 @@
 //! A batch that is repeated sees the profiles that it was made with, whatever has changed meanwhile.
 #![cfg(feature = "failpoints")]
 
+use crate::profiles::{Scene, classes, line, lines};
 use crate::support::kafka::Broker;
-use crate::{Scene, classes, line, lines};
 
 const BATCH: usize = 12;
 

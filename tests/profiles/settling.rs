@@ -1,7 +1,7 @@
 //! Records that come or wait while the profiles of a start are still being read, or while a batch is to be repeated.
 
+use crate::profiles::{SCHEMA, line};
 use crate::support::stand::{Collector, Fault, Stand, record};
-use crate::{SCHEMA, line};
 use crossbeam_channel::{Sender, unbounded};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Profiles from a compacted topic.
 
+use crate::profiles::{Scene, classes, line, lines, metric, wait_for_updates};
 use crate::support::canaries::Canaries;
 use crate::support::kafka::{Broker, Record};
-use crate::{Scene, classes, line, lines, metric, wait_for_updates};
 
 #[test]
 fn records_get_the_profiles_of_their_people_and_follow_their_changes() {
@@ -74,7 +74,7 @@ fn a_profile_topic_that_grows_while_nobody_reads_is_read_before_the_first_batch(
 fn a_topic_of_profiles_that_is_not_there_is_refused() {
     let Some(broker) = Broker::shared() else { return };
     let mut scene = Scene::new(broker, 0, "");
-    scene.profiles = crate::unique("nowhere");
+    scene.profiles = crate::profiles::unique("nowhere");
     let text = String::from_utf8(scene.place.read("throng.toml")).expect("text");
     let (head, _) = text.split_once("[[join]]").expect("a join");
     let join = format!("{head}[[join]]\nname = \"profiles\"\ntopic = \"{}\"\n", scene.profiles);
@@ -131,7 +131,7 @@ fn no_value_of_a_profile_shows_on_disk_in_logs_or_on_pages() {
     scene.visits(0..40);
     let process = scene.start(None);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 40);
-    let refused: f64 = crate::series(&process.get("/metrics").expect("an answer").1)
+    let refused: f64 = crate::profiles::series(&process.get("/metrics").expect("an answer").1)
         .iter()
         .filter(|(name, _)| name.starts_with("throng_profiles_refused_total"))
         .map(|(_, value)| value)

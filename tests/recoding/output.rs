@@ -1,6 +1,6 @@
 //! What was written, cell by cell.
 
-use crate::cases::{Case, PLACES};
+use crate::recoding::cases::{Case, PLACES};
 
 /// One line.
 #[derive(Clone, Debug)]

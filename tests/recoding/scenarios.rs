@@ -1,7 +1,7 @@
 //! As a person runs it: what is reported, and what is refused.
 
-use crate::cases::{HIERARCHY, ILLNESSES, PERSON, PLACES, SCHEMA};
-use crate::output::{Line, lines};
+use crate::recoding::cases::{HIERARCHY, ILLNESSES, PERSON, PLACES, SCHEMA};
+use crate::recoding::output::{Line, lines};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

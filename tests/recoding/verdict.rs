@@ -1,7 +1,7 @@
 //! Thousands of random data sets: what leaves keeps every promise, and what does not leave says why.
 
-use crate::cases::{Case, Extra, HIERARCHY, ILLNESSES, case};
-use crate::output::{Line, lines};
+use crate::recoding::cases::{Case, Extra, HIERARCHY, ILLNESSES, case};
+use crate::recoding::output::{Line, lines};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;

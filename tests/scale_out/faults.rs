@@ -1,7 +1,7 @@
 //! What befalls instances, one fault a round, drawn from a seed.
 
-use crate::feeder::Feeder;
-use crate::fleet::Fleet;
+use crate::scale_out::feeder::Feeder;
+use crate::scale_out::fleet::Fleet;
 use crate::support::crash_points;
 use crate::support::daemon::Dice;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Records keep coming, whatever happens to instances and broker.
 
-use crate::people::Stream;
+use crate::scale_out::people::Stream;
 use crate::support::kafka::{Broker, Deliveries, send};
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, Producer};

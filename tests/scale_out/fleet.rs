@@ -1,8 +1,8 @@
 //! Instances of one group: one source, one output, a state directory each.
 
-use crate::feeder::Feeder;
-use crate::people::{GROUP, PARTITIONS, schema};
-use crate::reader::Reader;
+use crate::scale_out::feeder::Feeder;
+use crate::scale_out::people::{GROUP, PARTITIONS, schema};
+use crate::scale_out::reader::Reader;
 use crate::support::binary::{Outcome, Place};
 use crate::support::instances::{Account, Instance, Topics, together};
 use crate::support::kafka::Broker;

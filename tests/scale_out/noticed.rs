@@ -1,8 +1,8 @@
 //! The recount notices: each promise is broken once here.
 
-use crate::people::{Stream, Visit};
-use crate::recount::{Found, Promise, Recount};
-use crate::seen::{Batches, Seen};
+use crate::scale_out::people::{Stream, Visit};
+use crate::scale_out::recount::{Found, Promise, Recount};
+use crate::scale_out::seen::{Batches, Seen};
 use std::collections::BTreeMap;
 
 const STREAM: Stream = Stream(7);

@@ -1,6 +1,6 @@
 //! What readers of committed records see.
 
-use crate::seen::{Batches, Seen};
+use crate::scale_out::seen::{Batches, Seen};
 use crate::support::kafka::Broker;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;

@@ -3,8 +3,8 @@
 //!
 //! Lines of one batch have one stamp, and in a batch they are sorted.
 
-use crate::people::{Stream, Visit};
-use crate::seen::{Batches, Seen};
+use crate::scale_out::people::{Stream, Visit};
+use crate::scale_out::seen::{Batches, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was promised of the union.

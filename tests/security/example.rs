@@ -1,7 +1,7 @@
 //! The secured configuration that is shipped is right once its files are there, and names each that is not.
 
-use crate::certificates::authority;
-use crate::scene::write_secret;
+use crate::security::certificates::authority;
+use crate::security::scene::write_secret;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Whatever is wrong is named, with the key to correct, and the start ends instead of waiting for ever.
 
-use crate::scene::{Scene, refused};
+use crate::security::scene::{Scene, refused};
 use crate::support::kafka::unique;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Each right that is listed is needed, and its lack is named.
 
-use crate::admin::{May, With, grant};
-use crate::scene::{BATCH, Scene, TOTAL, refused, rights};
+use crate::security::admin::{May, With, grant};
+use crate::security::scene::{BATCH, Scene, TOTAL, refused, rights};
 use crate::support::daemon::{Stage, records};
 
 #[test]

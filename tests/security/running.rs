@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::admin::set_password;
-use crate::scene::{BATCH, PASSWORD, Scene, TOTAL, write_secret};
+use crate::security::admin::set_password;
+use crate::security::scene::{BATCH, PASSWORD, Scene, TOTAL, write_secret};
 use crate::support::binary::get;
 use crate::support::daemon::{Stage, finish, finished, records};
 use crate::support::kafka::unique;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::admin::{May, Right, With, grant};
 use super::certificates::{Wanted, authority, certificate, key_set};
-use super::support::daemon::{Daemon, Stage, records};
-use super::support::kafka::{Broker, unique};
+use crate::support::daemon::{Daemon, Stage, records};
+use crate::support::kafka::{Broker, unique};
 
 /// Passwords and the like, which must be found nowhere.
 pub const PASSWORD: &str = "canary-password-7718";

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::certificates::token;
-use crate::provider::{Provider, SECRET};
-use crate::running::keeps_quiet;
-use crate::scene::{Scene, TOTAL, refused, write_secret};
+use crate::security::certificates::token;
+use crate::security::provider::{Provider, SECRET};
+use crate::security::running::keeps_quiet;
+use crate::security::scene::{Scene, TOTAL, refused, write_secret};
 use crate::support::daemon::{finished, records};
 use crate::support::kafka::unique;
 

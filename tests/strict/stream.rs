@@ -1,6 +1,6 @@
 //! The daemon's treatment and verification on small tables, batch after batch.
 
-use crate::observer::{Fragment, Published, Tuple};
+use crate::strict::observer::{Fragment, Published, Tuple};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -5,8 +5,7 @@
 //! Four rounds, or a hundred (`./dev test --long`); `THRONG_SEED` draws other faults, and `THRONG_ROUNDS` as many as it says.
 #![cfg(feature = "failpoints")]
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod faults;
 mod feeder;

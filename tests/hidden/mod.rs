@@ -1,8 +1,7 @@
 //! Threat 26: sensitive cells that are not exact. An observer who knows the algorithm, the hierarchies and every byte asks
 //! of each class, and each text in it that covers several values: who could show it, and what could be behind it?
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod observer;
 mod small;

@@ -2,8 +2,5 @@
 //! what changes is said of one person at most so often in a batch. Attacks that join fragments by repetition, with and
 //! without these limits (`attacks`), and random streams with every fault (`streams`).
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod attacks;
 mod streams;

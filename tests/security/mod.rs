@@ -1,9 +1,6 @@
 //! Who we are to the brokers, and how we know them: a real broker with a throw-away authority, users of SCRAM, an identity provider
 //! that the test starts, and an authorizer that lets nobody do anything that was not granted.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod admin;
 mod certificates;
 mod door;

@@ -2,8 +2,7 @@
 //! breaks the invariant by the slow recount of `support::invariants` must be refused, while what is untouched passes.
 
 mod joined;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 mod tampering;
 
 use proptest::prelude::*;

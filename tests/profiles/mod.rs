@@ -1,7 +1,6 @@
 //! Profiles of people, from a topic or a file, joined to their records.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod at_once;
 mod files;

@@ -2,9 +2,6 @@
 //! behind (docs/erasure.md, threats 32, 33 and 37).
 #![cfg(feature = "failpoints")]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod at_rest;
 mod kills;
 mod named;

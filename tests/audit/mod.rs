@@ -2,9 +2,6 @@
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod beyond;
 mod numbers;
 mod place;

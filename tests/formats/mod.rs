@@ -6,8 +6,7 @@ mod json_schema;
 mod platforms;
 mod protobuf;
 mod scene;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,8 +1,7 @@
 //! Privacy models in a stream: random small streams through the engine, with restarts, crashes and aborts, under random
 //! models; every class is recounted at every commit by `support::models`, which shares no code with the product.
 
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 
 mod refusals;
 mod threats;
