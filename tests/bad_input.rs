@@ -4,7 +4,6 @@
 
 use crate::support;
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
@@ -251,7 +250,7 @@ fn a_full_disk_loses_nothing() {
         let city = format!("{}{}", "Zug".repeat(60), i % cities);
         format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"{city}\",\"weight\":70.5}}\n")
     };
-    let mut stopped_by = BTreeSet::new();
+    let mut stopped = 0;
     for (cities, blocks) in [(1, vec![256, 700, 1400, 2800]), (300, vec![64, 128, 256, 700])] {
         let source: String = (0..6000).map(|i| wide(i, cities)).collect();
         // The planner's sample would fill the state.
@@ -275,15 +274,14 @@ fn a_full_disk_loses_nothing() {
             let message = outcome.stderr.lines().last().expect("a message");
             println!("{blocks} blocks: {message}");
             assert!(message.starts_with("error: ") && message.contains("too large"), "{message}");
-            stopped_by.insert(if message.contains("out.ndjson") { "output" } else { "state" });
-            let whole = place.read("out.ndjson");
-            assert!(reference.read("out.ndjson").starts_with(&whole), "what is there is a part of what should be");
+            stopped += 1;
+            assert!(!place.path("out.ndjson").exists(), "a job that fails shows no output");
         }
         assert_eq!(place.run(&[]).expect(0).account(), account);
         assert_eq!(place.read("out.ndjson").len(), reference.read("out.ndjson").len());
         assert!(place.read("out.ndjson") == reference.read("out.ndjson"), "the same bytes");
     }
-    assert_eq!(stopped_by, BTreeSet::from(["output", "state"]), "both have been full");
+    assert!(stopped >= 2, "the disk has been full");
 }
 
 #[test]

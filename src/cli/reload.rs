@@ -3,7 +3,7 @@
 use super::outcome::Failure;
 use super::text;
 use crate::config::{self, Config};
-use crate::daemon::reload::ReloadAnswer;
+use crate::daemon::reload_request::ReloadAnswer;
 use crate::telemetry::ReloadOutcome;
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! How a running daemon reads its configuration anew: as `throng check` does, tests included.
 
 use super::outcome::Failure;
-use super::run::refuse_missing_device;
-use super::streamable::refuse_unstreamable;
+use super::streamable::{refuse_missing_device, refuse_unstreamable};
 use crate::config::{self, Problem};
 use crate::daemon::run::Reloading;
 use crate::start::checked::Checked;

@@ -2,9 +2,8 @@
 
 use super::outcome::Failure;
 use super::reloading::reloading;
-use super::streamable::refuse_unstreamable;
-use crate::config::{self, Backend, Config, SinkKind, SourceKind};
-use crate::counting::shared_device;
+use super::streamable::{refuse_missing_device, refuse_unstreamable};
+use crate::config::{self, Config, SinkKind, SourceKind};
 use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
@@ -111,21 +110,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
-}
-
-/// Refuses a configuration that needs a GPU where there is none.
-///
-/// # Errors
-/// [`Failure::Hardware`] then.
-pub fn refuse_missing_device(config: &Config, file: &str) -> Result<(), Failure> {
-    if config.compute.backend == Backend::Cuda
-        && let Err(error) = shared_device()
-    {
-        return Err(Failure::Hardware(anyhow!(
-            "{file}: compute.backend = \"cuda\": {error}; set \"auto\" or \"cpu\" (the same answers)"
-        )));
-    }
-    Ok(())
 }
 
 /// Fails where the share of records lost is above `most`, or all were lost. `swallowed` of the lost ones are lines inside a

@@ -15,6 +15,7 @@ pub mod erasure;
 pub mod errand;
 pub mod http;
 pub mod reload;
+pub mod reload_request;
 pub mod run;
 pub mod run_error;
 pub mod state;

@@ -4,21 +4,18 @@
 //! [`run`](super::run), which ends the pipeline between two batches and starts it again with the new configuration. Where validation
 //! or the new start fails, the old configuration goes on.
 
-use super::errand::NotAsked;
 use super::http::Site;
+use super::reload_request::{ReloadAnswer, ReloadRequests};
 use crate::start::changes::{changed, refusals};
 use crate::start::checked::Checked;
 use crate::telemetry::{ReloadOutcome, Reloaded, Telemetry};
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use serde::{Deserialize, Serialize};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Requests that wait at most; all that wait are answered by one attempt.
-const MAX_WAITING: usize = 64;
 /// Time between two looks at SIGHUP and at the end of the daemon.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -32,19 +29,6 @@ pub struct Reloading {
     pub read: Arc<ReadConfig>,
     /// Set by SIGHUP.
     pub hangup: Arc<AtomicBool>,
-}
-
-/// Answer to a reload request. Names of keys, places, reasons and remedies; never a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReloadAnswer {
-    /// Outcome of the attempt.
-    pub outcome: ReloadOutcome,
-    /// First digits of the digest of the policy that is in force now.
-    pub policy: String,
-    /// Keys that have changed.
-    pub changed: Vec<String>,
-    /// Reasons of a refusal.
-    pub reasons: Vec<String>,
 }
 
 /// Time from the end of the old pipeline to the begin of the new one, or why the old configuration goes on.
@@ -62,25 +46,6 @@ impl NextConfig {
     pub fn report(&self, outcome: Restarted) {
         // The thread may have ended: so does the daemon.
         drop(self.answer.send(outcome));
-    }
-}
-
-/// Sends reload requests. Clones lead to the same thread.
-#[derive(Clone, Debug)]
-pub struct ReloadRequests(Sender<oneshot::Sender<ReloadAnswer>>);
-
-impl ReloadRequests {
-    /// Requests a reload. The answer comes when the new pipeline has begun or the reload is refused; never where the daemon ends first.
-    ///
-    /// # Errors
-    /// See [`NotAsked`].
-    pub fn ask(&self) -> Result<oneshot::Receiver<ReloadAnswer>, NotAsked> {
-        let (answer, answered) = oneshot::channel();
-        match self.0.try_send(answer) {
-            Ok(()) => Ok(answered),
-            Err(TrySendError::Full(_)) => Err(NotAsked::Busy),
-            Err(TrySendError::Disconnected(_)) => Err(NotAsked::Ending),
-        }
     }
 }
 
@@ -112,9 +77,9 @@ impl Reloader {
         current: Checked,
         telemetry: &Telemetry,
     ) -> std::io::Result<(Self, ReloadRequests, Receiver<NextConfig>)> {
-        let (sender, requests) = bounded(MAX_WAITING);
+        let (open, requests) = ReloadRequests::channel();
         let (next, nexts) = bounded(1);
-        let (over, open) = (Arc::new(AtomicBool::new(false)), ReloadRequests(sender));
+        let over = Arc::new(AtomicBool::new(false));
         let mut work = Work {
             reloading,
             requests,

@@ -1,9 +1,9 @@
 //! A Protobuf schema: its text with those that it imports, or a set of descriptors, compiled once.
 
-use super::ProtobufCodec;
+use super::bad::BadProtobuf;
+use super::codec::ProtobufCodec;
 use crate::codec::record::Fields;
 use crate::codec::{Limits, Unknown};
-use crate::telemetry::foreign;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::prost::Message as _;
@@ -12,19 +12,6 @@ use prost_reflect::{DescriptorPool, FileDescriptor, MessageDescriptor};
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver};
 use protox::{Compiler, Error};
 use std::path::Path;
-
-/// What is no Protobuf schema, or none that can be used. It says what is wrong; a schema has no values of records.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("not a Protobuf schema that can be used: {0}")]
-pub struct BadProtobuf(String);
-
-impl BadProtobuf {
-    /// Says what is wrong.
-    #[must_use]
-    pub fn new(what: &str) -> Self {
-        Self(foreign(what))
-    }
-}
 
 /// The longest schema, in bytes of all its texts.
 const MOST_BYTES: usize = 1 << 20;

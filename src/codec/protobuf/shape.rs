@@ -1,6 +1,6 @@
 //! The messages that one leads to as a graph, in which each is known by its number.
 
-use super::BadProtobuf;
+use super::bad::BadProtobuf;
 use crate::codec::path_tree::index;
 use crate::codec::record::Field;
 use prost_reflect::prost::encoding::WireType;

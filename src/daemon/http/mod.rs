@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::config;
 use crate::daemon::errand::Ask;
-use crate::daemon::reload::ReloadRequests;
+use crate::daemon::reload_request::ReloadRequests;
 use crate::telemetry::Telemetry;
 pub use access::Access;
 pub use error::HttpError;

@@ -1,7 +1,7 @@
 //! `POST /reload`: the configuration is read anew, and the answer says what became of it.
 
 use crate::daemon::errand::NotAsked;
-use crate::daemon::reload::ReloadRequests;
+use crate::daemon::reload_request::ReloadRequests;
 use crate::telemetry::ReloadOutcome;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::daemon::errand::Ask;
 use crate::daemon::http;
-use crate::daemon::reload::ReloadRequests;
+use crate::daemon::reload_request::ReloadRequests;
 use crate::daemon::run_error::RunError;
 use crate::telemetry::Telemetry;
 

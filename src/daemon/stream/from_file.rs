@@ -1,10 +1,10 @@
 //! A run over files, which is a job, or over standard input, which is a stream: its parts, put together.
 
-use super::Supervision;
 use super::file_source::{FileClosing, FileReadAhead, read_all};
 use super::profiles;
 use super::run::{Run, StreamError, Watcher};
 use super::source::SourceFailure;
+use super::supervision::Supervision;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, Secret, SinkKind};
 use crate::daemon::engine::Engine;

@@ -1,10 +1,10 @@
 //! A daemon whose source is a topic: its parts, put together.
 
-use super::Supervision;
 use super::kafka_source::{Group, KafkaSource};
 use super::naming::Naming;
 use super::profiles;
 use super::run::{Run, StreamError};
+use super::supervision::Supervision;
 use super::to_kafka::{PATIENCE, check_marker, has_left, outputs, transactional_id};
 use crate::config::Config;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};

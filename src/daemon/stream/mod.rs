@@ -7,6 +7,7 @@
 //! | `file_source`, `kafka_source` | files and topics as sources |
 //! | `from_file`, `from_kafka` | a daemon's parts, put together by the kind of its source |
 //! | `erasing`, `naming` | erasures that are asked for, between two batches; people whom a topic names |
+//! | `supervision` | what a pipeline shares with the process |
 //! | `profiles` | the profiles that records are joined to, at the start |
 //! | `to_kafka` | what every sink into a topic needs |
 
@@ -19,33 +20,19 @@ pub mod naming;
 mod profiles;
 pub mod run;
 pub mod source;
+mod supervision;
 pub(super) mod to_kafka;
 
-use super::errand::Errands;
 use super::run_error::RunError;
 use crate::config::SourceKind;
-use crate::daemon::engine::assemble::Options;
-use crate::daemon::reload::NextConfig;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::telemetry::Telemetry;
-use crossbeam_channel::Receiver;
 use from_file::run_file;
 use from_kafka::run_kafka;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// What a pipeline shares with the process that starts one after another.
-pub(super) struct Supervision<'a> {
-    /// Of the process's start.
-    pub options: &'a Options,
-    /// Erasures that are asked for.
-    pub erasures: &'a Errands,
-    /// Holds the next configuration once this pipeline is to end for it.
-    pub next: &'a Receiver<NextConfig>,
-    /// To be called when everything is open and the stream begins.
-    pub on_start: &'a mut dyn FnMut() -> Result<(), RunError>,
-}
+pub(super) use supervision::Supervision;
 
 /// Runs a pipeline over the source that is configured, until it ends, `stop` is set or a reload is to take its place.
 pub(super) fn run_source(
