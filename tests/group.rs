@@ -301,7 +301,12 @@ fn a_lost_state_directory_is_refused_until_it_is_accepted() {
     daemon.stop();
     assert_eq!(conserved(&stage.state("only")), portion as u64, "it goes on behind the offsets of the group");
     all(&stage);
-    stage.start("only", None).stop();
+    // It is asked for once: the state is there again.
+    broker.produce_records(&stage.raw, &records(seed, 2 * portion, 3 * portion, 1));
+    let mut daemon = stage.start("only", None);
+    stage.wait_consumed(3 * portion, &mut [&mut daemon]);
+    daemon.stop();
+    assert_eq!(conserved(&stage.state("only")), 2 * portion as u64);
 }
 
 /// A daemon that nobody may ask for anything, and that has nothing to read, takes next to nothing of its machine.

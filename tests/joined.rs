@@ -408,7 +408,7 @@ fn a_topic_takes_the_rows_of_all_groups() {
         ("SINK__DEAD_LETTER_TOPIC", dead.as_str()),
         ("SINK__COMMITS_TOPIC", commits.as_str()),
     ];
-    let sink = [&sink[..], &[("BATCH__MAX_RECORDS", "200")]].concat();
+    let sink = [&sink[..], &[("BATCH__MAX_RECORDS", "150")]].concat();
     let texts = records();
     let payloads = texts.lines().map(|line| support::kafka::Record {
         partition: Some(0),
@@ -417,15 +417,14 @@ fn a_topic_takes_the_rows_of_all_groups() {
     });
     let payloads: Vec<_> = payloads.collect();
     broker.produce_records(&raw, &payloads);
-    let process = place(&texts).start(&sink);
-    // The last batch is not full: it leaves when the daemon ends.
-    let full = payloads.len() / 200 * 200;
-    process.until("whole batches have left", |status| status["totals"]["consumed"] == full);
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    // Its directory must be there as long as the daemon.
+    let running = place(&texts);
+    let process = running.start(&sink);
+    process.until("the one full batch has left", |status| status["totals"]["consumed"] == payloads.len());
     process.terminate();
     assert_eq!(process.wait().expect(0).account().consumed, payloads.len() as u64);
     let file = place(&texts);
-    run(&file, &[JOINED, ("BATCH__MAX_RECORDS", "200")]).expect(0);
+    run(&file, &[JOINED, ("BATCH__MAX_RECORDS", "150")]).expect(0);
     let mut partitions = vec![Vec::new(); 3];
     let mut stored = broker.read_committed(&topic);
     stored.sort_by_key(|row| row.offset);

@@ -11,7 +11,7 @@ use support::daemon::{Stage, finish, records, same};
 use support::kafka::Broker;
 
 /// More than these take more than the limit, where there is none: the long way.
-const RECORDS: usize = 26_000;
+const RECORDS: usize = 32_000;
 const LONG: usize = 42_000;
 /// Records that share a lot, each of another person.
 const LOT: usize = 6;
@@ -19,7 +19,7 @@ const K: usize = 3;
 const MIB: u64 = 1 << 20;
 const LIMIT: u64 = 512 * MIB;
 /// Longer than a run takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(480);
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 const SCHEMA: &str = r#"
 name = "t"
@@ -134,12 +134,7 @@ fn threat_36_memory_stays_below_its_limit_whatever_comes() {
     eprintln!("released {released} of {account:?}; without {released_without} of {account_without:?}");
     assert!(limited > 0, "the system tells what a process takes");
     assert!(limited < LIMIT, "{} MiB", limited / MIB);
-    assert!(
-        unlimited > limited * 3 / 2 && (!is_long || unlimited > LIMIT),
-        "{} and {} MiB",
-        unlimited / MIB,
-        limited / MIB
-    );
+    assert!(unlimited > LIMIT, "the limit is felt: {} and {} MiB", unlimited / MIB, limited / MIB);
     // Nothing leaves that would not have left without the limit, and here everything does.
     assert!(released > records / 2 && released == released_without, "{released}, {released_without}");
     let parts = ["program", "cache", "queues", "ledger", "window", "profiles", "dictionaries", "reserve"];

@@ -90,9 +90,12 @@ fn a_file_a_group_stands_where_the_path_says() {
 
 #[test]
 fn altered_outputs_are_marked_untruthful() {
-    let place = place();
-    assert_eq!(schemas(&place, &[])["body"]["x-throng-truthful"], true);
-    assert_eq!(schemas(&place, &[("TREATMENT__PRESET", "coverage")])["body"]["x-throng-truthful"], false);
+    assert_eq!(schemas(&place(), &[])["body"]["x-throng-truthful"], true);
+    for treat in ["perturb", "aggregate"] {
+        let rule = format!("[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"{treat}\"\n");
+        let altered = Place::new(SCHEMA, &format!("{GROUPS}{rule}"));
+        assert_eq!(schemas(&altered, &[])["body"]["x-throng-truthful"], false, "{treat}");
+    }
 }
 
 #[test]
@@ -109,19 +112,20 @@ fn an_explanation_names_every_attribute_and_what_is_not_promised() {
         "age leaves with illness (group body): exact, then 10-wide intervals, then 50-wide intervals, or `*`",
         "city leaves by itself (group place)",
         "illness is sensitive and leaves with age",
-        "Inside a batch by itself only 0 people are asked for",
+        "at least 3 different people of its own batch",
+        "Nobody can be struck out",
         "A crowd may share one value of illness",
         "What does not change within a person leaves with every record",
         "It is no differential privacy",
+        "Equal numbers of fragments in two groups may tell",
     ] {
         assert!(weak.contains(part), "{part:?} is not in {weak}");
     }
     let strong = said(&[("PRIVACY__MAX_LINES_PER_SUBJECT", "1")]);
-    assert!(strong.contains("3 different people of its own batch"), "{strong}");
-    assert!(
-        strong.contains("Nobody can be struck out") && !strong.contains("Inside a batch by itself only"),
-        "{strong}"
-    );
+    assert!(strong.contains("at least 3 different people of its own batch"), "{strong}");
+    let bound = "Of one person at most 1 fragment(s) of a group leave in a batch";
+    assert!(strong.contains(bound) && !weak.contains(bound), "{strong}");
+    assert!(!strong.contains("Equal numbers of fragments in two groups may tell"), "{strong}");
     for value in ["Bern", "Zug", "flu", "scurvy"] {
         assert!(!weak.contains(value), "an explanation has no value of the data");
     }

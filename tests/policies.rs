@@ -305,10 +305,15 @@ fn a_difference_says_what_needs_a_new_start() {
     desk.write("old.toml", CONFIG);
     desk.write(
         "new.toml",
-        &CONFIG.replace("[state]", "min_tenure = 0\nrelease_window = \"1h\"\n[state]").replace("canary-out", "other"),
+        &CONFIG
+            .replace("[state]", "release_window = \"1h\"\n[telemetry]\nlog_level = \"warn\"\n[state]")
+            .replace("@/state", "@/canary-state"),
     );
     let (code, out, err) = said(&desk.throng(&["diff", "old.toml", "new.toml", "--replay", "sample.ndjson"]));
     assert_eq!(code, Some(0), "{out}{err}");
-    assert!(out.contains("A running daemon needs a new start for `privacy.release_window`, `sink.path`."), "{out}");
-    assert!(!out.contains("1h"), "no value of a key: {out}");
+    let differ = "Keys that differ: `privacy.release_window`, `state.path`, `telemetry.log_level`.";
+    assert!(out.contains(differ), "{out}");
+    // What a reload may change is not among them.
+    assert!(out.contains("A running daemon needs a new start for `state.path`, `telemetry.log_level`."), "{out}");
+    assert!(!out.contains("1h") && !out.contains("canary"), "no value of a key: {out}");
 }

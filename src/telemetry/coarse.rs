@@ -27,8 +27,8 @@ const DELAYED_LINES: u64 = 1_000;
 const BEFORE: f64 = 0.05;
 const AFTER: f64 = 0.01;
 const DRIFT: f64 = 0.05;
-/// Steps of the mean crowd of a line.
-const CROWD: f64 = 1.0;
+/// Least steps of the mean crowd of a line.
+const CROWD: f64 = 10.0;
 
 /// Draws that follow from a key: with it they can be repeated, without it nobody can foresee them.
 #[derive(Clone, Copy, Default)]
@@ -124,6 +124,9 @@ pub(super) struct Coarse {
     renewed: u64,
     before: Sums,
     after: Sums,
+    /// Crowds of the lines that `after` is of, in all, and the mean crowd that is shown.
+    crowds: f64,
+    mean_crowd: f64,
     pictures: (RiskPicture, RiskPicture),
     /// A picture is to be renewed, as soon as it is of enough records.
     due: (bool, bool),
@@ -142,6 +145,7 @@ impl Coarse {
         let came = report.consumed.saturating_sub(report.dropped + report.dead_lettered.total());
         self.before.add(came, report.risk_before);
         self.after.add(report.fragments, report.risk_after);
+        self.crowds += report.crowd.average * report.fragments as f64;
         self.altered += report.altered_cells;
         let due = self
             .shown
@@ -171,6 +175,7 @@ impl Coarse {
             self.due.0 = false;
         }
         if self.due.1 && self.after.records >= PICTURE_RECORDS {
+            self.mean_crowd = self.crowd();
             self.pictures.1.average = self.after();
             self.due.1 = false;
         }
@@ -195,7 +200,12 @@ impl Coarse {
             waiting_lines: sizes.waiting_lines,
             said_lines: sizes.said_lines,
             profiles: sizes.profiles,
-            crowd: self.crowd(report.crowd),
+            crowd: CrowdPicture {
+                // No class is smaller than k: what lies above is one crowd's own size.
+                smallest: report.crowd.smallest.min(k as u64),
+                average: self.mean_crowd,
+                share_below_k: report.crowd.share_below_k,
+            },
             window_records: sizes.window_records,
             dictionary_values: sizes.dictionary_values,
             dictionary_bytes: sizes.dictionary_bytes,
@@ -248,9 +258,12 @@ impl Coarse {
         }
     }
 
-    /// Crowds of lines that everybody sees; how many people are behind them, one by one, is not for everybody.
-    fn crowd(&self, crowd: CrowdPicture) -> CrowdPicture {
-        CrowdPicture { average: in_steps(crowd.average, CROWD, self.draw("crowd in batch")), ..crowd }
+    /// The mean crowd of the lines that the picture of what left will be of, in steps of its leading digit. Everybody sees
+    /// the lines of a batch; how many people are behind them is not for everybody.
+    fn crowd(&mut self) -> f64 {
+        let mean = std::mem::take(&mut self.crowds) / self.after.records as f64;
+        let step = CROWD.max(10_f64.powf(mean.max(1.0).log10().floor()));
+        in_steps(mean, step, self.draw("crowd"))
     }
 
     /// The picture of the records that have come since the last one. The worst of them is not shown: where some stand out
@@ -434,6 +447,21 @@ mod tests {
         assert_eq!(coarse.show(2, 5, &report(1, 0.9)).risk_before, picture, "held");
         let after = coarse.show(3, 5, &report(1, 0.9)).risk_after;
         assert!((after.highest - 0.2).abs() < 1e-9, "the bound, whatever the crowd: {after:?}");
+    }
+
+    /// One person more in the only class of a small batch: threat 28.
+    #[test]
+    fn how_many_people_are_in_a_crowd_is_not_shown() {
+        let shown = |more: u64| {
+            let mut coarse = Coarse { draws: Draws::new(&[5; 32]), ..Coarse::default() };
+            let mut show = |second, fragments, subjects: u64| {
+                let crowd = CrowdPicture { smallest: subjects, average: subjects as f64, share_below_k: 0.0 };
+                coarse.show(second, 3, &BatchReport { fragments, crowd, ..BatchReport::default() }).crowd
+            };
+            [show(0, 2_000, 44), show(1, 10, 4 + more), show(2, 2_000, 44)]
+        };
+        assert_eq!(shown(0), shown(1));
+        assert!(shown(0).iter().all(|crowd| crowd.smallest == 3 && [40.0, 50.0].contains(&crowd.average)));
     }
 
     #[test]

@@ -257,7 +257,7 @@ impl Quality {
             ),
             crowds: shelf.gauges(
                 "throng_crowd_subjects",
-                "Subjects in the class of a fragment of the last batch.",
+                "Subjects in the class of a fragment; smallest: of the last batch, k at most; average: of at least 1,000, rounded and held.",
                 "statistic",
             ),
             crowds_below_k: shelf.gauge(

@@ -216,7 +216,7 @@ pub struct BatchReport {
     pub risk_before: RiskPicture,
     /// Risk of the fragments as they left.
     pub risk_after: RiskPicture,
-    /// Crowds of the fragments as they left.
+    /// Crowds of the fragments as they left. On pages and in metrics no smallest crowd above k, and a mean that is rounded and held.
     pub crowd: CrowdPicture,
     /// Present quasi cells of the records that were settled: what `loss` and `exact_share` are means over.
     pub quasi_cells: u64,

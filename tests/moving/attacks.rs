@@ -15,12 +15,15 @@ use throng::daemon::engine::Settling;
 const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
-const BATCHES: usize = 600;
-const PEOPLE: usize = 1_500;
-/// Body classes, and homes: each is that of ten people.
-const LABELS: usize = 150;
-/// Of a hundred people, those who send in a batch.
-const ACTIVE: usize = 10;
+const BATCHES: usize = 240;
+/// People who come and go: those whom the attacker is after.
+const PEOPLE: usize = 240;
+/// Body classes, and homes: each is that of four people who come and go.
+const LABELS: usize = 60;
+/// And of so many who send in every batch: every class has its crowd in every batch, whoever comes and goes.
+const REGULARS: usize = 8;
+/// Of a hundred people who come and go, those who send in a batch.
+const ACTIVE: usize = 15;
 /// Fragments may join no better than this, or one and a half times chance.
 const BOUND: f64 = 1.0 / K as f64;
 
@@ -72,11 +75,17 @@ fn seen(stand: &Stand) -> Vec<Seen> {
     stand.sink.lines.iter().filter_map(of).collect()
 }
 
-/// The bodies and homes of the people: two deals that know nothing of each other.
+/// The bodies and homes of the people who come and go: two deals that know nothing of each other.
 fn deal() -> (Vec<usize>, Vec<usize>) {
     let mut dice = Dice::new(25);
     let mut deal = || dice.shuffled(PEOPLE).into_iter().map(|place| place % LABELS).collect::<Vec<_>>();
     (deal(), deal())
+}
+
+/// Two of `labels` for the `number`th of those who send in every batch: each label is that of as many of them, and no
+/// two of them share both.
+fn regular(number: usize, labels: usize) -> (usize, usize) {
+    (number % labels, (number + 7 * (number / labels)) % labels)
 }
 
 /// What left of the people's stream, who was there when, and who each record is of.
@@ -86,8 +95,7 @@ struct Release {
     people: Vec<usize>,
 }
 
-/// People who send in one batch of ten, 600 batches a minute apart. All of them send in the first one: every class has its
-/// crowd from then on.
+/// People who come and go among others who send in every batch, which are a minute apart.
 fn static_groups(limits: &str) -> Release {
     // The home is declared; that a body does not change is for the daemon to find out.
     let schema = format!(
@@ -104,11 +112,18 @@ fn static_groups(limits: &str) -> Release {
     let (mut people, mut present) = (Vec::new(), vec![BTreeSet::new(); PEOPLE]);
     for batch in 0..BATCHES {
         let mut records = Vec::new();
-        for person in (0..PEOPLE).filter(|_| batch == 0 || dice.roll(100) < ACTIVE).collect::<Vec<_>>() {
-            let (body, home) = (bodies[person], homes[person]);
+        let mut senders: Vec<usize> = (0..PEOPLE).filter(|_| dice.roll(100) < ACTIVE).collect();
+        for &person in &senders {
+            present[person].insert(batch);
+        }
+        senders.extend(PEOPLE..PEOPLE + REGULARS * LABELS);
+        for person in senders {
+            let (body, home) = match person.checked_sub(PEOPLE) {
+                Some(number) => regular(number, LABELS),
+                None => (bodies[person], homes[person]),
+            };
             records.push(record(format!(r#"{{"person":"p{person}","body":"b{body}","home":"h{home}"}}"#)));
             people.push(person);
-            present[person].insert(batch);
         }
         let now = NOW + MINUTE * i64::try_from(batch).expect("small");
         stand.offer(&records, Settling::No, now, Fault::Nothing);
@@ -130,8 +145,8 @@ fn with_limits() -> &'static Release {
     RELEASE.get_or_init(|| static_groups(DEFAULTS))
 }
 
-/// The lines that the limits let everybody say: a body and a home in each of ten windows.
-const SAYABLE: usize = PEOPLE * 2 * BATCHES / 60;
+/// The lines that the limits let everybody say: a body and a home in each window.
+const SAYABLE: usize = (PEOPLE + REGULARS * LABELS) * 2 * BATCHES / 60;
 
 /// The lines of a group as counts by label and bin of `width` batches, less what its label has in the mean of such a bin.
 fn series(lines: &[Seen], group: usize, width: usize) -> Vec<Vec<f32>> {
@@ -151,8 +166,9 @@ fn series(lines: &[Seen], group: usize, width: usize) -> Vec<Vec<f32>> {
     counts
 }
 
-/// Of the 100 pairs of labels whose covariance over the batches is largest, the share that somebody has. The attacker may
-/// choose how many batches are counted together, and is told which choice was best.
+/// Of the 100 pairs of labels whose covariance over the batches is largest, the share that somebody has who comes and
+/// goes: of the others, presence tells nothing. The attacker may choose how many batches are counted together, and is
+/// told which choice was best.
 fn covariance(lines: &[Seen]) -> f64 {
     let (bodies, homes) = deal();
     let true_pairs: BTreeSet<(usize, usize)> = bodies.into_iter().zip(homes).collect();
@@ -172,7 +188,7 @@ fn covariance(lines: &[Seen]) -> f64 {
 fn permuted(release: &Release, seed: u64) -> Vec<Seen> {
     let (homes, other) = (deal().1, Dice::new(seed).shuffled(PEOPLE));
     let moved = |line: &Seen| match line.group {
-        1 => Seen { label: homes[other[release.people[line.record]]], ..*line },
+        1 if release.people[line.record] < PEOPLE => Seen { label: homes[other[release.people[line.record]]], ..*line },
         _ => *line,
     };
     release.lines.iter().map(moved).collect()
@@ -196,7 +212,7 @@ fn presence(lines: &[Seen], present: &[BTreeSet<usize>], bodies: &[usize]) -> f6
     let mut counts = vec![vec![0.0_f64; BATCHES + 1]; LABELS];
     lines.iter().filter(|line| line.group == 0).for_each(|line| counts[line.label][line.batch.min(BATCHES)] += 1.0);
     let mean: Vec<f64> = counts.iter().map(|of| of.iter().sum::<f64>() / BATCHES as f64).collect();
-    let targets = 300;
+    let targets = PEOPLE;
     let found = |reach: usize| {
         let mut dice = Dice::new(20);
         let hits = (0..targets).filter(|target| {
@@ -232,8 +248,8 @@ fn threat_25_twenty_known_moments_find_no_class() {
 /// Names the keys, so that the stand does not set them off: they have the values that nobody gave them.
 const DEFAULTS: &str = "# max_lines_per_subject, max_delay";
 
-/// Batches of 100 records of devices that send in bursts, and of each record its place and app: a burst has one of each.
-/// In the first batch everybody sends three records: every class has its crowd from then on.
+/// Batches of 150 records of devices that send in bursts, and of each record its place and app: a burst has one of each.
+/// Beside them others send one record in every batch: every class has its crowd, whoever sends a burst.
 fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
     let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\nchanges = \"always\"\n");
     let schema = format!("name = \"bursts\"\n{PERSON}{}{}", attribute("place"), attribute("app"));
@@ -245,15 +261,15 @@ fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
     let (mut dice, mut truth) = (Dice::new(38), Vec::new());
     for batch in 0..BURST_BATCHES {
         let mut records = Vec::new();
-        let everybody = (0..400).filter(|_| batch == 0).flat_map(|person| [person; 3]);
-        for person in everybody {
-            let (place, app) = (dice.roll(60), dice.roll(60));
-            records.push(record(format!(r#"{{"person":"p{person}","place":"p{place}","app":"a{app}"}}"#)));
+        for number in 0..SINGLES {
+            let (place, app) = regular(number, PLACES);
+            records.push(record(format!(r#"{{"person":"r{number}","place":"p{place}","app":"a{app}"}}"#)));
             truth.push((place, app));
         }
-        while records.len() < 100 {
-            let (person, place, app) = (dice.roll(400), dice.roll(60), dice.roll(60));
-            for _ in 0..(1 + dice.roll(4) * dice.roll(7)).min(100 - records.len()) {
+        let full = SINGLES + 150;
+        while records.len() < full {
+            let (person, place, app) = (dice.roll(400), dice.roll(PLACES), dice.roll(PLACES));
+            for _ in 0..(1 + 2 * dice.roll(4) * dice.roll(7)).min(full - records.len()) {
                 records.push(record(format!(r#"{{"person":"p{person}","place":"p{place}","app":"a{app}"}}"#)));
                 truth.push((place, app));
             }
@@ -268,7 +284,11 @@ fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
     (seen(&stand), truth)
 }
 
-const BURST_BATCHES: usize = 300;
+const BURST_BATCHES: usize = 150;
+/// Places, and apps.
+const PLACES: usize = 40;
+/// Records of those who send one in every batch: a crowd of each place and of each app, and one more.
+const SINGLES: usize = PLACES * (K + 1);
 
 /// Joins a place and an app of one batch where each is the only one that so many fragments have: how many fragments are
 /// joined, and the share of them that truly belong together.
@@ -315,6 +335,6 @@ fn threat_25_equal_counts_inside_a_batch_join_nobody() {
     println!("with limits {still} joined, {after} right, {chance} by chance; {} lines", limited.len());
     assert!(before > 2.0 * BOUND && before > 3.0 * chance_before, "the attack wins without limits: {before}");
     assert!(joined > 1_000, "the attack wins without limits: {joined} are joined");
-    assert!(limited.len() > 5_000, "{} lines are still said", limited.len());
+    assert!(limited.len() > 2 * SINGLES * BURST_BATCHES * 9 / 10, "{} lines are still said", limited.len());
     assert!(after <= BOUND.max(1.5 * chance), "{after} of {still} are joined rightly, {chance} by chance");
 }

@@ -19,7 +19,7 @@ fn each_right_is_needed_and_its_lack_is_named() {
         (May::Write, With::Transactions(_)) => "use the transactional id".to_owned(),
         other => panic!("{other:?} is not listed"),
     };
-    let count = 8;
+    let count = 7;
     for missing in 0..count {
         let user = scene.user("lacking");
         let mut stage = Stage::new(&scene.broker, 1).with_static_membership().reached_by(scene.at("SASL"));
