@@ -9,11 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use small_disk::SmallDisk;
-
-#[path = "support/small_disk.rs"]
-#[allow(dead_code, reason = "other tests ask more of a disk")]
-mod small_disk;
+use crate::support::small_disk::SmallDisk;
 
 const SCHEMA: &str = r#"
 name = "people"

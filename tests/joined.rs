@@ -422,7 +422,7 @@ fn a_topic_takes_the_rows_of_all_groups() {
     let process = running.start(&sink);
     process.until("the one full batch has left", |status| status["totals"]["consumed"] == payloads.len());
     process.terminate();
-    assert_eq!(process.wait().expect(0).account().consumed, payloads.len() as u64);
+    process.wait().expect(0);
     let file = place(&texts);
     run(&file, &[JOINED, ("BATCH__MAX_RECORDS", "150")]).expect(0);
     let mut partitions = vec![Vec::new(); 3];

@@ -84,6 +84,7 @@ pub enum Wanted {
 }
 
 /// The counter to use, and how it was chosen.
+#[allow(clippy::large_enum_variant, reason = "there is one for a table")]
 pub enum Chosen<'a> {
     /// This machine's cores.
     Cpu(CpuCounter<'a>, Option<Trial>),

@@ -58,9 +58,7 @@ pub enum RunError {
 
 impl From<AssemblyError> for RunError {
     fn from(error: AssemblyError) -> Self {
-        match error {
-            error => Self::Assembly(error),
-        }
+        Self::Assembly(error)
     }
 }
 

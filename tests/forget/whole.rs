@@ -57,13 +57,13 @@ attributes = ["birth"]
 "#;
 
 /// Without delays and sensitive values: every record leaves, or waits, by its crowd.
-const PLAIN: &str = r#"
+const PLAIN: &str = r"
 [privacy]
 k = 3
 max_hold_batches = 2
 [plan]
 window_records = 60
-"#;
+";
 
 fn visit(person: &str, n: usize) -> Option<Vec<u8>> {
     let (age, city) = (30 + n % 3, ["Zug", "Bern"][n % 2]);

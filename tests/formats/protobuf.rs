@@ -274,7 +274,7 @@ fn items_of_a_repeated_field_are_records() {
     let mut records: Vec<Record> = (0..20).map(|person| day(person, &[&[8, 60], &[8, 61]])).collect();
     records.push(day(0, &[&[8, 60], &[8], &[8, 60, 8, 61], &[]]));
     records.push(day(1, &[]));
-    records.push(day(2, &[&[8_u8, 60][..]; 10_001]));
+    records.push(day(2, &vec![&[8_u8, 60][..]; 10_001]));
     broker.produce_records(&scene.raw, &records);
     let source = format!("format = \"protobuf\"\nwriter_schema = \"{}\"\nmessage = \"Day\"", path.display());
     let mut daemon = scene.start(&source, "format = \"protobuf\"", "");

@@ -64,6 +64,7 @@ pub enum Extra {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "a case is drawn from all of them")]
 pub struct Case {
     pub records: Vec<Record>,
     pub subjects: bool,

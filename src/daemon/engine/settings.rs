@@ -10,6 +10,7 @@ use std::time::Duration;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct EngineSettings {
     /// What treatment asks of a class, and which records it may hold.
     pub policy: Policy,

@@ -387,9 +387,9 @@ impl Replacement {
         columns: &GroupColumns,
         write: impl FnOnce(&mut Filling) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { path, format, _claimed } = self;
+        let Self { path, format, _claimed: claimed } = self;
         // What was locked is locked once more by what is written.
-        drop(_claimed);
+        drop(claimed);
         let target = Target::open(&path, Visible::AtTheEnd, Access::Shared)?;
         let mut filling = Filling(Output::of_group(target, format, &columns.columns)?);
         write(&mut filling)?;
