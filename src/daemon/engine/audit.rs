@@ -1,8 +1,9 @@
 //! Audit records: one plain JSON line for each committed batch, written in the batch's own transaction (`sink.audit_topic`),
 //! or beside the outputs of a file run (`sink.audit_file`).
 //!
-//! A record holds no value of the data. Its figures are those that the status page shows exactly (decision 0025): what became of records,
-//! and of each group the lines and the smallest crowd in the batch, which every reader of the output can count.
+//! A record holds no value of the data. Its counts by outcome are those that the status page shows exactly (decision 0025). The smallest
+//! crowd of each group is exact too, where the page caps it at k: a reader of the output can count it only where a subject has at most
+//! one line in a batch (`privacy.max_lines_per_subject` = 1, the default). So the topic is for the custodian.
 
 use crate::config::{Config, SourceKind};
 use crate::daemon::state::records::OffsetRange;
