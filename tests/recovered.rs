@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use tempfile::TempDir;
 use throng::daemon::state::records::{Intent, Progress};
 use throng::daemon::state::store::Store;
 use throng::ledger::delta::LedgerDelta;
 use throng::ledger::per_subject::Ledger;
 use throng::ledger::said::{Said, SaidDelta};
 use throng::ledger::supporters::{SupportDelta, SupportLimits, Supporters};
+
+use crate::support::copies::tree;
 
 const WINDOW_MS: i64 = 100_000;
 const SHARDS: usize = throng::ledger::SHARDS;
@@ -104,11 +107,12 @@ proptest! {
 
     #[test]
     fn a_restart_behind_any_batch_changes_no_answer(batches in batches(), later_s in 0u32..120) {
-        let home = tempfile::tempdir().expect("a directory");
-        let path = home.path().join("state");
-        let open = |ledger: &mut Ledger| Store::open(&path, Some(b"a secret of the tests"), ledger).expect("a state");
+        let open = |home: &TempDir, ledger: &mut Ledger| {
+            Store::open(&home.path().join("state"), Some(b"a secret of the tests"), ledger).expect("a state")
+        };
+        let mut home = tempfile::tempdir().expect("a directory");
         let (mut straight, mut found) = (self::ledger(), self::ledger());
-        let (mut store, ..) = open(&mut found);
+        let (mut store, ..) = open(&home, &mut found);
         let mut time = 0;
         for (sequence, batch) in (1u64..).zip(&batches) {
             time += batch.step_s;
@@ -125,8 +129,12 @@ proptest! {
             }
             if batch.end != End::No {
                 drop(store);
+                // A process that another test starts may hold the lock of the directory for a moment (support::copies).
+                let copy = tempfile::tempdir().expect("a directory");
+                tree(home.path(), copy.path());
+                home = copy;
                 found = self::ledger();
-                let (opened, _, recovered) = open(&mut found);
+                let (opened, _, recovered) = open(&home, &mut found);
                 store = opened;
                 prop_assert_eq!(recovered.intent.is_some(), batch.end == End::Killed);
                 if let Some(intent) = recovered.intent {

@@ -1,10 +1,9 @@
 //! Arrow columns, as Parquet files are read, into raw cells.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray};
-use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field as ArrowField, Fields, Schema};
 
-use super::arrow_text::{plain, supported, token};
+use super::arrow_text::{supported, token};
 use super::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
@@ -123,14 +122,7 @@ impl ArrowCodec {
             parents.push(parent.clone());
             array = parent.columns().get(member).ok_or(ColumnError::Mismatch)?;
         }
-        // Dictionaries are written out once a batch instead of being looked up once a cell.
-        let flat = plain(array.data_type());
-        let array = if &flat == array.data_type() {
-            array.clone()
-        } else {
-            cast(array, &flat).map_err(|_| ColumnError::Mismatch)?
-        };
-        Ok(Column { parents, array })
+        Ok(Column { parents, array: array.clone() })
     }
 }
 

@@ -1,9 +1,8 @@
 //! The textual form of one Arrow cell.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, downcast_dictionary_array};
 use arrow::datatypes::{
     DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type,
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType, Time32SecondType,
@@ -22,8 +21,7 @@ pub(super) fn supported(kind: &DataType) -> bool {
         D::Dictionary(_, values) => supported(values),
         D::List(item) | D::LargeList(item) | D::FixedSizeList(item, _) => supported(item.data_type()),
         D::Struct(members) => members.iter().all(|member| supported(member.data_type())),
-        // Dictionaries are written out by a cast, which stops at maps.
-        D::Map(entries, _) => supported(entries.data_type()) && plain(entries.data_type()) == *entries.data_type(),
+        D::Map(entries, _) => supported(entries.data_type()),
         D::Interval(_)
         | D::Duration(_)
         | D::Union(..)
@@ -34,20 +32,12 @@ pub(super) fn supported(kind: &DataType) -> bool {
     }
 }
 
-/// The same type with its dictionaries written out.
-pub(super) fn plain(kind: &DataType) -> DataType {
-    use DataType as D;
-    let item = |field: &Arc<arrow::datatypes::Field>| {
-        Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())))
-    };
-    match kind {
-        D::Dictionary(_, values) => plain(values),
-        D::List(field) => D::List(item(field)),
-        D::LargeList(field) => D::LargeList(item(field)),
-        D::FixedSizeList(field, size) => D::FixedSizeList(item(field), *size),
-        D::Struct(members) => D::Struct(members.iter().map(item).collect()),
-        other => other.clone(),
-    }
+/// Returns the values of a dictionary and the index among them that `row` refers to; `row` is not null.
+fn dictionary_entry(array: &dyn Array, row: usize) -> (&dyn Array, usize) {
+    downcast_dictionary_array!(
+        array => (array.values().as_ref(), array.key(row).expect("a valid key")),
+        kind => unreachable!("{kind} is no dictionary")
+    )
 }
 
 /// The cell at `row` as a token; texts that the column does not hold as such are written to `scratch`.
@@ -74,6 +64,10 @@ pub(super) fn token<'a>(
     }
     Ok(match array.data_type() {
         D::Null => Token::Null,
+        D::Dictionary(..) => {
+            let (values, index) = dictionary_entry(array, row);
+            return token(values, index, scratch);
+        }
         D::Boolean => Token::Bool(array.as_boolean().value(row)),
         D::Int8 => number!(Int8Type),
         D::Int16 => number!(Int16Type),
@@ -175,6 +169,10 @@ fn json(array: &dyn Array, row: usize, out: &mut String) -> Result<(), Rejection
         return Ok(());
     }
     match array.data_type() {
+        D::Dictionary(..) => {
+            let (values, index) = dictionary_entry(array, row);
+            json(values, index, out)
+        }
         D::List(_) => items(&array.as_list::<i32>().value(row), out),
         D::LargeList(_) => items(&array.as_list::<i64>().value(row), out),
         D::FixedSizeList(..) => items(&array.as_fixed_size_list().value(row), out),
