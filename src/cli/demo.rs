@@ -1,21 +1,18 @@
 //! `throng demo`: the whole product on one machine, with nothing installed.
 
-mod shipped;
 mod show;
 
 use super::outcome::Failure;
-use super::rehearsal::Silent;
+use super::rehearsal::{Silent, temporary_directory};
 use super::run::{begin_logging, summarize};
-use super::temporary::TemporaryDirectory;
 use crate::config;
-use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::generate::publish::Publisher;
 use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use rdkafka::mocking::MockCluster;
-use shipped::{CONFIG, SCHEMA};
+use show::{CONFIG, SCHEMA};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -52,7 +49,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     if args.show {
         return show::run();
     }
-    let directory = TemporaryDirectory::make("demo").map_err(Failure::Running)?;
+    let directory = temporary_directory("demo")?;
     let schema_file = directory.path().join("wearable.toml");
     std::fs::write(&schema_file, SCHEMA).context("the schema cannot be written to the temporary directory")?;
     let cluster = MockCluster::new(1).context("the in-process broker did not start")?;
@@ -98,13 +95,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
             clock.store(true, Ordering::Release);
         });
         let generator = scope.spawn(|| feed(&brokers, args.rate, &stop));
-        let options = Options {
-            lineage: None,
-            accept_rewind: false,
-            accept_new_state: false,
-            stand_in_broker: true,
-            clocks: Arc::new(MachineClocks::new()),
-        };
+        let options = Options { stand_in_broker: true, ..Options::default() };
         let outcome = run_daemon(checked, &options, &telemetry, &stop, &Silent, None);
         stop.store(true, Ordering::Release);
         match generator.join() {

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
+use super::progress::bar_of;
+use super::run::stop_on_signals;
 use crate::generate::publish::Publisher;
 use crate::generate::{Health, HealthSettings, Layout, RecordStream, Wearable, WearableSettings};
 
@@ -139,14 +141,7 @@ impl OutputArgs {
 const STRIDE: u64 = 1_000;
 
 fn deliver(mut stream: impl RecordStream, args: &OutputArgs) -> anyhow::Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // A second signal ends the process at once, in case the output hangs.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .context("cannot catch Ctrl-C")?;
-    }
-    let pace = Pace::new(args, stop);
+    let pace = Pace::new(args, stop_on_signals()?);
     let written = match &args.topic {
         Some(topic) => to_topic(&mut stream, args, topic, &pace),
         None => to_file(&mut stream, args, &pace),
@@ -235,10 +230,8 @@ struct Pace {
 impl Pace {
     fn new(args: &OutputArgs, stop: Arc<AtomicBool>) -> Self {
         let to_screen = args.topic.is_none() && args.output.as_os_str() == "-" && std::io::stdout().is_terminal();
-        let bar = if std::io::stderr().is_terminal() && !to_screen {
-            let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} records  {per_sec}  {eta} left");
-            let bar = ProgressBar::new(args.records);
-            style.map_or(bar.clone(), |style| bar.with_style(style))
+        let bar = if !to_screen {
+            bar_of("{bar:30} {human_pos}/{human_len} records  {per_sec}  {eta} left", args.records)
         } else {
             ProgressBar::hidden()
         };

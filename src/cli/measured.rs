@@ -15,7 +15,7 @@ use crate::start::schema::load_schema;
 use crate::start::shapes::group_shapes;
 use anyhow::anyhow;
 use rayon::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 impl From<EvaluationError> for Failure {
@@ -72,11 +72,9 @@ impl Named<'_> {
     /// # Errors
     /// See [`EvaluationError`].
     pub fn read(&self) -> Result<Measured, Failure> {
-        let config = named_config(self.config, &[("SOURCE", self.original), ("SINK", self.released)])?;
-        let schema = load_schema(&config)?;
+        let named = [("SOURCE", self.original), ("SINK", self.released)];
+        let (config, schema, shapes) = named_policy(self.config, &named)?;
         let file = self.config.display().to_string();
-        let (config, _) = settle(config, &schema, &file)?;
-        let shapes = group_shapes(&config, &schema, &file)?;
         Measured::read(config, &schema, shapes, &file, (self.original, self.released, self.lineage))
     }
 }
@@ -107,12 +105,12 @@ impl Measured {
     }
 }
 
-/// A configuration whose source or sink is the named file. What was released may have been compressed since: of a sink this is the file
-/// that was.
+/// A configuration whose source or sink is the named file, its schema and its groups: those that the planner chose are those of its source.
+/// What was released may have been compressed since: of a sink this is the file that was.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn named_config(path: &Path, named: &[(&str, &Path)]) -> Result<Config, Failure> {
+pub fn named_policy(path: &Path, named: &[(&str, &Path)]) -> Result<(Config, Arc<Schema>, Vec<GroupShape>), Failure> {
     // Audit records are written where a batch is released, not where its lines are read.
     let mut given = vec![("THRONG__SINK__AUDIT_TOPIC".to_owned(), String::new())];
     for (section, file) in named {
@@ -122,7 +120,11 @@ pub fn named_config(path: &Path, named: &[(&str, &Path)]) -> Result<Config, Fail
         given.push((format!("THRONG__{section}__KIND"), "file".to_owned()));
         given.push((format!("THRONG__{section}__PATH"), utf8.to_owned()));
     }
-    Ok(config::load(path, std::env::vars().chain(given))?)
+    let config = config::load(path, std::env::vars().chain(given))?;
+    let (schema, file) = (load_schema(&config)?, path.display().to_string());
+    let (config, _) = settle(config, &schema, &file)?;
+    let shapes = group_shapes(&config, &schema, &file)?;
+    Ok((config, schema, shapes))
 }
 
 /// A table with its columns aligned: the first to the left, the others to the right.
@@ -145,10 +147,4 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         text += &line(row.iter().map(String::as_str).collect());
     }
     text
-}
-
-/// A path as an option.
-#[must_use]
-pub fn option(path: Option<&PathBuf>) -> Option<&Path> {
-    path.map(PathBuf::as_path)
 }

@@ -1,21 +1,20 @@
 //! A run that nobody keeps: the real pipeline over a file, into a directory that goes with the command.
 
 use super::outcome::Failure;
-use super::temporary::TemporaryDirectory;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
-use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
 use crate::io::file::{separator_of, telling};
 use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::telemetry::Telemetry;
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
 
 /// Nobody looks at how far the run is.
 pub struct Silent;
@@ -24,9 +23,18 @@ impl Watcher for Silent {
     fn read(&self, _: u64) {}
 }
 
+/// Makes a directory of mode 0700 that is removed when it goes out of use; `what` is part of its name.
+///
+/// # Errors
+/// When the system gives none.
+pub fn temporary_directory(what: &str) -> Result<TempDir, Failure> {
+    let made = tempfile::Builder::new().prefix(&format!("throng-{what}-")).tempdir();
+    Ok(made.context("no temporary directory can be made")?)
+}
+
 /// A run that has ended; what it wrote goes with it.
 pub struct Rehearsal {
-    directory: TemporaryDirectory,
+    directory: TempDir,
     /// As it was run.
     pub config: Arc<Config>,
     /// The schema of the records.
@@ -108,7 +116,7 @@ pub fn rehearse(
             config.join[at].name
         )));
     }
-    let directory = TemporaryDirectory::make("rehearsal").map_err(Failure::Running)?;
+    let directory = temporary_directory("rehearsal")?;
     let config = over_files(config, input, written, directory.path());
     let checked = Checked::new(config, file)?;
     let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
@@ -119,13 +127,8 @@ pub fn rehearse(
     let path = |name: &str| Sink::file_of(&config.sink.path, name, names.len() == 1);
     let outputs = names.iter().map(|name| (name.clone(), path(name))).collect();
     let shapes = checked.shapes.clone();
-    let options = Options {
-        lineage: lineage.then(|| directory.path().join("lineage.ndjson")),
-        accept_rewind: false,
-        accept_new_state: false,
-        stand_in_broker: false,
-        clocks: Arc::new(MachineClocks::new()),
-    };
+    let lineage = lineage.then(|| directory.path().join("lineage.ndjson"));
+    let options = Options { lineage, ..Options::default() };
     run_daemon(checked, &options, &telemetry, stop, &Silent, None)?;
     if stop.load(Ordering::Acquire) {
         return Err(Failure::Running(anyhow!("stopped before the end of {}", input.display())));

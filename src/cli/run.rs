@@ -1,19 +1,18 @@
 //! `throng run`.
 
 use super::outcome::Failure;
+use super::progress::{bar_of, spinner};
 use super::reloading::reloading;
 use super::streamable::{refuse_missing_device, refuse_unstreamable};
 use crate::config::{self, Config, SinkKind, SourceKind};
-use crate::daemon::engine::clock::MachineClocks;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
 use crate::io::file::plain_length;
 use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
-use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use anyhow::{Context, anyhow};
+use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,8 +82,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         lineage: args.lineage.clone(),
         accept_rewind: args.accept_rewind,
         accept_new_state: args.accept_new_state,
-        stand_in_broker: false,
-        clocks: Arc::new(MachineClocks::new()),
+        ..Options::default()
     };
     // Files are batch jobs, and standard input cannot be read again.
     let reloading = (config.source.kind == SourceKind::Kafka).then(|| reloading(&args.config)).transpose()?;
@@ -149,12 +147,12 @@ pub fn begin_logging(config: &Config) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When the handlers cannot be installed.
-pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        let registered = signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
-        registered.map_err(|e| Failure::Running(e.into()))?;
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .with_context(|| format!("cannot catch signal {signal}"))?;
     }
     Ok(stop)
 }
@@ -214,20 +212,12 @@ struct Bar(ProgressBar);
 
 impl Bar {
     fn of(config: &Config) -> Self {
-        let visible = config.source.kind == SourceKind::File && std::io::stderr().is_terminal();
-        if !visible {
+        if config.source.kind != SourceKind::File {
             return Self(ProgressBar::hidden());
         }
         let length = (config.source.path != Path::new("-")).then(|| plain_length(&config.source.path)).flatten();
-        let bar = match length {
-            Some(length) => ProgressBar::new(length),
-            None => ProgressBar::new_spinner(),
-        };
         let template = "{bar:32} {bytes}/{total_bytes} {msg} {elapsed} eta {eta}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        Self(bar)
+        Self(length.map_or_else(|| spinner(template), |length| bar_of(template, length)))
     }
 }
 

@@ -1,8 +1,7 @@
 //! The tests that a configuration carries, run through the real pipeline.
 
 use super::outcome::Failure;
-use super::rehearsal::{Rehearsal, Written, rehearse, written};
-use super::temporary::TemporaryDirectory;
+use super::rehearsal::{Rehearsal, Written, rehearse, temporary_directory, written};
 use super::text;
 use crate::config::{Config, Format, Output, PolicyTest, Secret};
 use crate::io::file::is_at_rest;
@@ -80,7 +79,7 @@ fn run_one(
     let mut config = for_trial(asked)?;
     // Cells are compared under the names of their attributes.
     config.output = Output::default();
-    let directory = TemporaryDirectory::make("test").map_err(Failure::Running)?;
+    let directory = temporary_directory("test")?;
     let (input, form) = match (&test.file, records(test, asked, &checked.schema)) {
         (None, Some(lines)) => {
             let path = directory.path().join("records.ndjson");

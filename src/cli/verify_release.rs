@@ -1,12 +1,9 @@
 //! `throng verify-release`.
 
-use super::measured::{named_config, table};
+use super::measured::{named_policy, table};
 use super::outcome::Failure;
 use super::text::{counted, number};
 use crate::evaluation::verification::{Broken, Recount, recount};
-use crate::start::grown::settle;
-use crate::start::schema::load_schema;
-use crate::start::shapes::group_shapes;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use std::path::PathBuf;
@@ -45,12 +42,7 @@ pub struct VerifyReleaseArgs {
 /// See [`Failure`]; a broken promise is [`Failure::Found`].
 pub fn run(args: &VerifyReleaseArgs) -> Result<(), Failure> {
     silence_panic_payloads();
-    let config = named_config(&args.config, &[("SINK", &args.released)])?;
-    let schema = load_schema(&config)?;
-    let file = args.config.display().to_string();
-    // Groups that the planner chose are those of its source.
-    let (config, _) = settle(config, &schema, &file)?;
-    let shapes = group_shapes(&config, &schema, &file)?;
+    let (config, schema, shapes) = named_policy(&args.config, &[("SINK", &args.released)])?;
     let found = recount(&config, &schema, &shapes, &args.released, args.lineage.as_deref())?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&found).context("the recount has no JSON")?);

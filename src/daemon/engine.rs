@@ -12,7 +12,7 @@
 //! | `terms`, `protection`, `unjudged` | what its verification is told |
 //! | `held`, `holding`, `settling` | what waits |
 //! | `model`, `memory`, `misfits` | what is learned and forgotten |
-//! | `erasing` | somebody is forgotten while the daemon runs |
+//! | `erasing` | erasure of people while the daemon runs |
 //! | `planning`, `search`, `recheck`, `rechecking` | the next plan, sought beside the release |
 //! | `account`, `picture`, `audit` | what is told and recorded of a batch |
 //! | `clock` | the time of a state |
@@ -21,7 +21,6 @@
 pub use ahead::{POLL_INTERVAL, Turn, Unseen, Upcoming};
 pub use batch_error::BatchError;
 pub use draws::Draws;
-pub use erasing::Erasure;
 pub use fields::Engine;
 pub use parts::{Blank, Parts, Past};
 pub use settings::{EngineSettings, RepetitionSettings, SearchSettings};

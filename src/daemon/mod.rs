@@ -5,17 +5,16 @@
 //! | [`stream`] | sources and sinks put together, the loop over them |
 //! | [`engine`] | a batch from its records to its release; model, held records, plans, clock |
 //! | [`state`] | what survives the process: sled, intents, sealing |
-//! | [`erasure`], [`erase_at_rest`], [`errand`] | people are taken out of the state: what is asked and answered, without a daemon, of a running one |
+//! | [`erasure`] | erasure of people from the state |
+//! | [`requests`] | requests of pages to the thread that answers them |
 //! | [`reload`] | another policy while the daemon runs |
 //! | [`http`] | metrics, status page, plan page |
 
 pub mod engine;
-pub mod erase_at_rest;
 pub mod erasure;
-pub mod errand;
 pub mod http;
 pub mod reload;
-pub mod reload_request;
+pub mod requests;
 pub mod run;
 pub mod run_error;
 pub mod state;

@@ -5,7 +5,7 @@
 //! or the new start fails, the old configuration goes on.
 
 use super::http::Site;
-use super::reload_request::{ReloadAnswer, ReloadRequests};
+use super::requests::{ReloadAnswer, ReloadRequests, Request, Requests};
 use crate::start::changes::{changed, refusals};
 use crate::start::checked::Checked;
 use crate::telemetry::{ReloadOutcome, Reloaded, Telemetry};
@@ -14,10 +14,12 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// Time between two looks at SIGHUP and at the end of the daemon.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Requests that wait at most; all that wait are answered by one attempt.
+const MAX_WAITING: usize = 64;
 
 /// Reads and tests the configuration; returns every problem, or a valid configuration. Gives up when the flag is set.
 pub type ReadConfig = dyn Fn(&AtomicBool) -> Result<Checked, Vec<String>> + Send + Sync;
@@ -57,7 +59,7 @@ pub struct Reloader {
 
 struct Work {
     reloading: Reloading,
-    requests: Receiver<oneshot::Sender<ReloadAnswer>>,
+    requests: Receiver<Request<(), ReloadAnswer>>,
     /// Keeps the channel open where there is no page: a closed one is not waited for.
     _open: ReloadRequests,
     next: Sender<NextConfig>,
@@ -77,7 +79,7 @@ impl Reloader {
         current: Checked,
         telemetry: &Telemetry,
     ) -> std::io::Result<(Self, ReloadRequests, Receiver<NextConfig>)> {
-        let (open, requests) = ReloadRequests::channel();
+        let (open, requests) = Requests::channel(MAX_WAITING);
         let (next, nexts) = bounded(1);
         let over = Arc::new(AtomicBool::new(false));
         let mut work = Work {
@@ -115,9 +117,9 @@ impl Work {
             // The file is read after all of these were sent: one attempt answers them.
             let waiting: Vec<_> = first.into_iter().chain(self.requests.try_iter()).collect();
             let Some(answer) = self.reload() else { return };
-            for request in waiting {
+            for ((), client) in waiting {
                 // The client may have gone.
-                drop(request.send(answer.clone()));
+                drop(client.send(answer.clone()));
             }
         }
     }

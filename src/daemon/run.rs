@@ -1,8 +1,9 @@
 //! One daemon from its configuration to its end, over any number of reloads.
 
 use super::engine::assemble::AssemblyError;
-use super::errand::{Errands, errands};
+use super::erasure::ErasureRequests;
 use super::reload::{NextConfig, Reloader};
+use super::requests::Requests;
 pub use super::run_error::RunError;
 use super::state::directory::StateError;
 use super::stream::run::Watcher;
@@ -52,8 +53,8 @@ pub fn run(
         }
         None => (None, None, crossbeam_channel::never()),
     };
-    let (ask, erasures) = errands();
-    let serve = |checked: &Checked| Pages::serve(&checked.config, telemetry, ask.clone(), requests.clone());
+    let (request_erasure, erasures) = Requests::channel(1);
+    let serve = |checked: &Checked| Pages::serve(&checked.config, telemetry, request_erasure.clone(), requests.clone());
     let pages = serve(&checked)?;
     let mut supervisor =
         Supervisor { options, telemetry, stop, watcher, erasures: &erasures, next: &next, serve: &serve, pages };
@@ -71,7 +72,7 @@ struct Supervisor<'a> {
     telemetry: &'a Telemetry,
     stop: &'a Arc<AtomicBool>,
     watcher: &'a dyn Watcher,
-    erasures: &'a Errands,
+    erasures: &'a ErasureRequests,
     next: &'a Receiver<NextConfig>,
     serve: &'a dyn Fn(&Checked) -> Result<Pages, RunError>,
     pages: Pages,
@@ -177,7 +178,7 @@ impl Supervisor<'_> {
         telemetry.read_as(written_as(checked.config.source.format()));
         if checked.config.erasure.is_on() {
             // Before a page says that nobody waits.
-            ErasureLag { records: None }.emit(telemetry);
+            ErasureLag(None).emit(telemetry);
         }
         for doubt in doubts::of_configuration(&checked.config, &checked.schema) {
             Doubt(doubt).emit(telemetry);

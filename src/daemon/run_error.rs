@@ -3,9 +3,9 @@
 use super::stream::run::StreamError;
 use crate::config::Problem;
 use crate::daemon::engine::assemble::AssemblyError;
+use crate::daemon::erasure::topic::ErasureTopicError;
 use crate::daemon::http::HttpError;
 use crate::daemon::state::directory::StateError;
-use crate::io::erasures::ErasuresError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
@@ -34,7 +34,7 @@ pub enum RunError {
     #[error(transparent)]
     Profiles(#[from] ProfilesError),
     #[error(transparent)]
-    Erasures(#[from] ErasuresError),
+    ErasureTopic(#[from] ErasureTopicError),
     #[error(transparent)]
     Source(#[from] crate::io::file::SourceError),
     #[error(
@@ -72,7 +72,7 @@ impl RunError {
         if let Self::Profiles(error) = self {
             return error.is_usage();
         }
-        if let Self::Erasures(error) | Self::Stream(StreamError::Erasures(error)) = self {
+        if let Self::ErasureTopic(error) | Self::Stream(StreamError::ErasureTopic(error)) = self {
             return error.is_usage();
         }
         if let Self::Kafka(error) = self {

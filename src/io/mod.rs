@@ -8,7 +8,6 @@
 //! | [`registry`] | the schemas under which records were written |
 //! | [`feed`] | what a reader on a thread of its own has read |
 //! | [`input`], [`closing`] | a batch as a source hands it over; when it is closed |
-//! | [`erasures`] | a topic that names people who are to be erased |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
@@ -18,7 +17,6 @@
 
 pub mod closing;
 pub mod dead_letter;
-pub mod erasures;
 pub mod feed;
 pub mod file;
 pub mod input;

@@ -6,12 +6,11 @@
 //! | [`said`] | the release log: one line per subject, group and window |
 //! | [`supporters`] | tenure, and how many classes each subject supports |
 //! | [`delta`] | what one batch adds |
-//! | [`shared`] | what of that other instances are told, and what time it is for them |
-//! | [`erasure`] | all of these without somebody |
+//! | [`erased_keys`] | keys of people who are to be erased |
 
 mod bytes;
 pub mod delta;
-pub mod erasure;
+pub mod erased_keys;
 pub mod per_subject;
 pub mod said;
 pub mod supporters;

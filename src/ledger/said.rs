@@ -156,6 +156,19 @@ impl Said {
         Some(())
     }
 
+    /// Returns a shard of the state without the lines of keys for which `is_key` holds, and their number; none where the bytes are not one.
+    #[must_use]
+    pub fn shard_without(bytes: &[u8], is_key: impl Fn(u128) -> bool) -> Option<(Vec<u8>, u64)> {
+        let (mut reader, mut lines) = (Reader(bytes), Vec::new());
+        while !reader.is_empty() {
+            lines.push(entry(&mut reader)?);
+        }
+        let mut kept = Vec::with_capacity(bytes.len());
+        let gone = lines.extract_if(.., |(key, _)| is_key(*key)).count() as u64;
+        append(&lines, &mut kept);
+        Some((kept, gone))
+    }
+
     /// Number of lines kept.
     #[must_use]
     pub fn entries(&self) -> usize {

@@ -189,14 +189,41 @@ impl Supporters {
 
     /// Forgets what has left the window in one shard.
     pub fn expire(&mut self, shard: usize, now_ms: i64) {
-        let (window, shard) = (self.limits.window_ms, &mut self.shards[shard]);
-        let before = shard.people.len() + shard.classes.values().map(Vec::len).sum::<usize>();
-        shard.people.retain(|_, person| now_ms - person.time_ms <= window);
-        shard.classes.retain(|_, classes| {
-            classes.retain(|(_, time)| now_ms - time <= window);
+        let window = self.limits.window_ms;
+        self.retain(shard, |_, time_ms| now_ms - time_ms <= window, |_, time_ms| now_ms - time_ms <= window);
+    }
+
+    /// Keeps the people, and the classes by the [key](supporter_key) of their group and subject, for which a predicate holds; both are given
+    /// the time of the last batch.
+    fn retain(&mut self, shard: usize, person: impl Fn(u64, i64) -> bool, class: impl Fn(u128, i64) -> bool) {
+        let shard = &mut self.shards[shard];
+        let entries = |shard: &Shard| shard.people.len() + shard.classes.values().map(Vec::len).sum::<usize>();
+        let before = entries(shard);
+        shard.people.retain(|subject, known| person(*subject, known.time_ms));
+        shard.classes.retain(|key, classes| {
+            classes.retain(|(_, time_ms)| class(*key, *time_ms));
             !classes.is_empty()
         });
-        self.entries -= before - shard.people.len() - shard.classes.values().map(Vec::len).sum::<usize>();
+        self.entries -= before - entries(shard);
+    }
+
+    /// Returns a shard of the state without the people and the keys for which a predicate holds, and the number of entries removed; none where
+    /// the bytes are not one. The configured limits do not apply.
+    #[must_use]
+    pub fn shard_without(
+        shard: usize,
+        bytes: &[u8],
+        is_subject: impl Fn(u64) -> bool,
+        is_key: impl Fn(u128) -> bool,
+    ) -> Option<(Vec<u8>, u64)> {
+        let max = usize::MAX;
+        let mut all = Self::new(SupportLimits { window_ms: 0, min_tenure: 1, max_classes: max, max_entries: max });
+        if !bytes.is_empty() {
+            all.merge_shard(&mut Reader(bytes))?;
+        }
+        let before = all.entries;
+        all.retain(shard, |subject, _| !is_subject(subject), |key, _| !is_key(key));
+        Some((all.shard_to_bytes(shard), (before - all.entries) as u64))
     }
 
     /// One shard as bytes; the order is fixed, so equal shards are equal bytes.

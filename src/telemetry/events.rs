@@ -12,7 +12,7 @@ mod records;
 mod reloads;
 
 pub use batches::{BatchAborted, BatchCommitted};
-pub use erasures::{ErasureFailed, ErasureLag, ErasureRefused, ErasureRequested, ErasuresMissed, SubjectsErased};
+pub use erasures::{ErasureFailed, ErasureLag, ErasureMessage, ErasuresMissed, SubjectsErased};
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use profiles::{ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead};
 pub use promises::{LimitReached, StateRecovered, VerificationRefused};

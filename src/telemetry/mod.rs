@@ -27,9 +27,9 @@ pub use coarse::{Draws, about, in_steps};
 pub use disk::{StateAnswers, StateStalled};
 pub use events::{
     AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag,
-    ErasureRefused, ErasureRequested, ErasuresMissed, EvidenceGathered, FileDivided, FileOpened, LimitReached,
-    PlanAdopted, PlannerFailed, PolicyInForce, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded,
-    StateRecovered, SubjectsErased, VerificationRefused, WrongType,
+    ErasureMessage, ErasuresMissed, EvidenceGathered, FileDivided, FileOpened, LimitReached, PlanAdopted,
+    PlannerFailed, PolicyInForce, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
+    SubjectsErased, VerificationRefused, WrongType,
 };
 pub use foreign::foreign;
 pub use history::Point;

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 /// In their order; behind the name it is done.
 pub const POINTS: [&str; 5] =
-    ["erasure-begun", "erasure-copied", "state-file-unnamed", "erasure-named", "erasure-cleared"];
+    ["database-begun", "database-copied", "state-file-unnamed", "database-named", "database-cleared"];
 
 pub fn is_done(point: &str) -> bool {
-    matches!(point, "erasure-named" | "erasure-cleared" | "erasure-unanswered")
+    matches!(point, "database-named" | "database-cleared" | "erasure-unanswered")
 }
 
 fn count(receipt: &serde_json::Value) -> u64 {

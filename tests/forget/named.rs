@@ -222,7 +222,7 @@ fn an_erasure_that_fails_is_tried_again() {
     let mut scene = Scene::new(broker, 1).with_static_membership();
     let only = scene.instance("only", "200ms");
     scene.produce();
-    let mut daemon = scene.stage.start("only", Some("erasure-fails=2*return->off"));
+    let mut daemon = scene.stage.start("only", Some("database-fails=2*return->off"));
     scene.stage.wait_consumed(scene.produced, &mut [&mut daemon]);
     scene.name(["p3"]);
     only.until(&mut daemon, "throng_erasures_total", 1.0);

@@ -8,8 +8,8 @@ use crate::support::stand::{Fault, SECRET, Stand, record};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use throng::daemon::engine::{Erasure, Settling};
-use throng::daemon::erasure::{Asked, ErasureError, Receipt};
+use throng::daemon::engine::Settling;
+use throng::daemon::erasure::{ErasureError, ErasureRequest, NamedSubjects, Receipt};
 use throng::daemon::state::seal::Keys;
 use throng::daemon::state::store::{Recovered, Store};
 use throng::ledger::per_subject::Ledger;
@@ -82,11 +82,9 @@ fn erased(stand: &mut Stand, people: &[&str], dry_run: bool) -> Receipt {
 }
 
 fn erase(stand: &mut Stand, people: &[&str], dry_run: bool) -> Result<Receipt, ErasureError> {
-    let asked = Asked { subjects: people.iter().map(|person| (*person).to_owned()).collect(), dry_run };
-    match stand.engine().erase(&asked) {
-        Erasure::Answered(answer) => answer,
-        Erasure::Lost(error) => panic!("{error}"),
-    }
+    let subjects = people.iter().map(|person| (*person).to_owned()).collect();
+    let request = ErasureRequest::Named(NamedSubjects { subjects, dry_run });
+    stand.engine().erase(request).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What is in the state, with the engine gone.

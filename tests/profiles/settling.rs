@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use throng::daemon::engine::clock::{MachineClocks, StateClock};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
-use throng::daemon::errand::errands;
+use throng::daemon::requests::Requests;
 use throng::daemon::state::directory::StateError;
 use throng::daemon::stream::run::{Run, StreamError};
 use throng::daemon::stream::source::{Next, Notice, Source, SourceFailure};
@@ -100,7 +100,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
     let max_age = Duration::from_secs(3_600);
-    let (source, (_, erasures)) = (&mut source, errands());
+    let (source, (_, erasures)) = (&mut source, Requests::channel(1));
     Run {
         source,
         engine,
@@ -110,7 +110,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
         max_age,
         retry: None,
         erasures: &erasures,
-        naming: None,
+        erasure_topic: None,
         next: &crossbeam_channel::never(),
         stop: &stop,
     }

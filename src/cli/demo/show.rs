@@ -1,10 +1,8 @@
 //! `throng demo --show`: records before and after, side by side.
 
-use super::shipped::{CONFIG, SCHEMA};
 use crate::cli::outcome::Failure;
-use crate::cli::rehearsal::{Rehearsal, Written, rehearse};
+use crate::cli::rehearsal::{Rehearsal, Written, rehearse, temporary_directory};
 use crate::cli::run::stop_on_signals;
-use crate::cli::temporary::TemporaryDirectory;
 use crate::cli::text;
 use crate::config::{self, Format};
 use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
@@ -12,6 +10,11 @@ use anyhow::Context;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
+
+/// The shipped configuration, so that the demo runs from anywhere.
+pub(super) const CONFIG: &str = include_str!("../../../config/wearable.toml");
+/// The shipped schema.
+pub(super) const SCHEMA: &str = include_str!("../../../schemas/wearable.toml");
 
 /// Records generated, and people in them.
 const RECORDS: usize = 20_000;
@@ -23,7 +26,7 @@ const WIDE: usize = 34;
 
 /// Generates records, runs the demo's configuration over them and prints some of them before and after.
 pub(super) fn run() -> Result<(), Failure> {
-    let directory = TemporaryDirectory::make("show").map_err(Failure::Running)?;
+    let directory = temporary_directory("show")?;
     let schema = directory.path().join("wearable.toml");
     std::fs::write(&schema, SCHEMA).context("the schema cannot be written to the temporary directory")?;
     let settings = WearableSettings { subjects: PEOPLE, layout: Layout::Flat, ..WearableSettings::default() };

@@ -4,7 +4,7 @@ mod page;
 mod report;
 
 use crate::anonymity::planner::GroupShape;
-use crate::cli::measured::{Measured, Named, option, table};
+use crate::cli::measured::{Measured, Named, table};
 use crate::cli::outcome::Failure;
 use crate::cli::progress::spinner;
 use crate::cli::text::{counted, number, percent};
@@ -76,7 +76,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         original: &args.original,
         released: &args.released,
         config: &args.config,
-        lineage: option(args.lineage.as_ref()),
+        lineage: args.lineage.as_deref(),
     };
     let mut written: Vec<Used> = args.report.iter().map(|path| Used::file("the report", path)).collect();
     written.extend(args.html.iter().map(|path| Used::file("--html", path)));

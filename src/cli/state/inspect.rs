@@ -3,12 +3,16 @@
 use super::named::{Named, failed, secret};
 use crate::cli::outcome::Failure;
 use crate::daemon::engine::assemble::ledger;
-use crate::daemon::state::store::Store;
-use crate::daemon::state::store::survey::Survey;
+use crate::daemon::state::directory::FORMAT;
+use crate::daemon::state::store::{Recovered, Store};
+use crate::ledger::per_subject::Ledger;
 use crate::start::checked::Checked;
+use crate::telemetry::Totals;
 use chrono::{DateTime, SecondsFormat, Utc};
 use humantime::format_duration;
 use indicatif::HumanCount;
+use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 
 /// Print what a state holds, in figures
@@ -36,7 +40,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let (store, found) = Store::existing(&state.path, secret(&checked.config))
         .and_then(|(mut store, _)| store.load(&mut ledger).map(|found| (store, found)))
         .map_err(failed)?;
-    let survey = store.survey(&found, &ledger);
+    let survey = Survey::new(&state.path, &store, &found, &ledger);
     if args.json {
         let text = serde_json::to_string_pretty(&survey).map_err(|e| Failure::Running(e.into()))?;
         println!("{text}");
@@ -46,13 +50,87 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Next offset of a partition; of a file 0, 0 and the number of records.
+#[derive(Serialize)]
+struct Position {
+    topic: u16,
+    partition: i32,
+    offset: i64,
+}
+
+/// A batch that was about to leave when the process ended. It is in no other figure.
+#[derive(Serialize)]
+struct Pending {
+    batch: u64,
+    records: u64,
+    held: u64,
+}
+
+/// The figures of a state.
+#[derive(Serialize)]
+struct Survey<'a> {
+    path: &'a Path,
+    format: u32,
+    id: &'a str,
+    batches: u64,
+    /// Of the last batch, in milliseconds since 1970 and since the state was made.
+    clock_ms: i64,
+    age_ms: i64,
+    pending: Option<Pending>,
+    positions: Vec<Position>,
+    totals: Totals,
+    held: u64,
+    /// Rows that wait; a record of which a part is released waits too.
+    waiting_lines: u64,
+    plan: u64,
+    ledger_bytes: u64,
+    ledger_deltas: u64,
+    said_lines: u64,
+    window_batches: u64,
+    sample_rows: u64,
+    profiles: u64,
+    disk_bytes: u64,
+}
+
+impl<'a> Survey<'a> {
+    fn new(path: &'a Path, store: &'a Store, found: &Recovered, ledger: &Ledger) -> Self {
+        let progress = &found.progress;
+        let positions = progress.positions.iter();
+        Self {
+            path,
+            format: FORMAT,
+            id: store.id(),
+            batches: progress.sequence,
+            clock_ms: progress.clock_ms,
+            age_ms: progress.age_ms,
+            pending: found.intent.as_ref().map(|intent| Pending {
+                batch: intent.after.sequence,
+                records: intent.ranges.iter().map(|range| range.to.abs_diff(range.from)).sum(),
+                held: intent.held.len() as u64,
+            }),
+            positions: positions.map(|(&(topic, partition), &offset)| Position { topic, partition, offset }).collect(),
+            totals: progress.totals,
+            held: progress.totals.held().unwrap_or_default(),
+            waiting_lines: found.held.len() as u64,
+            plan: progress.plan_version,
+            ledger_bytes: ledger.approximate_bytes() as u64,
+            ledger_deltas: found.deltas,
+            said_lines: ledger.said().map_or(0, |said| said.entries() as u64),
+            window_batches: found.rows.len() as u64,
+            sample_rows: found.sample.len() as u64,
+            profiles: found.profiles.len() as u64,
+            disk_bytes: store.bytes(),
+        }
+    }
+}
+
 fn stamp(ms: i64) -> String {
     let time = DateTime::<Utc>::from_timestamp_millis(ms);
     time.map_or_else(|| format!("{ms} ms"), |time| time.to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
 /// Lines of a name and what it has.
-fn described(survey: &Survey, topics: &[String]) -> String {
+fn described(survey: &Survey<'_>, topics: &[String]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, what: String| text.push_str(&format!("{name:<18}{what}\n"));
     line("state", format!("{} (format {}, id {})", survey.path.display(), survey.format, survey.id));

@@ -1,7 +1,7 @@
 //! From a configuration to an engine: everything that is checked and opened before the first record is read.
 
 use super::audit::Auditor;
-use super::clock::{Clocks, StateClock};
+use super::clock::{Clocks, MachineClocks, StateClock};
 use super::configured::{repetition, settings};
 use super::draws::Draws;
 use super::fields::Engine;
@@ -42,6 +42,13 @@ pub struct Options {
     pub stand_in_broker: bool,
     /// The clocks of the machine.
     pub clocks: Arc<dyn Clocks>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let clocks = Arc::new(MachineClocks::new());
+        Self { lineage: None, accept_rewind: false, accept_new_state: false, stand_in_broker: false, clocks }
+    }
 }
 
 /// The clock of an engine's state, which goes on where its last batch, or the attempt at the next one, left it.
@@ -239,30 +246,17 @@ pub fn assemble(
     Ok(Assembled { engine, intent: pending, id })
 }
 
-/// A state that no daemon runs on.
-pub struct AtRest {
-    /// The open state.
-    pub store: Store,
-    /// Its keys.
-    pub keys: Keys,
-    /// What it remembers of subjects.
-    pub ledger: Ledger,
-    /// All else that it remembers.
-    pub recovered: Recovered,
-}
-
 /// Opens the state of a configuration without making an engine of it.
 ///
 /// # Errors
 /// When there is none, or as for [`assemble`]: it is in use, damaged, or of another stream.
-pub fn open_at_rest(checked: &Checked) -> Result<AtRest, StateError> {
+pub fn open_at_rest(checked: &Checked) -> Result<(Store, Keys, Recovered), StateError> {
     let Checked { config, schema, .. } = checked;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys) = Store::existing(&config.state.path, secret)?;
-    let mut ledger = ledger_of(config, schema);
-    let recovered = store.load(&mut ledger)?;
+    let recovered = store.load(&mut ledger(checked))?;
     store.bind(&stream_of(config, schema))?;
-    Ok(AtRest { store, keys, ledger, recovered })
+    Ok((store, keys, recovered))
 }
 
 /// An open state.

@@ -3,6 +3,7 @@
 use super::fields::Engine;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, Progress};
+use crate::daemon::state::store::binding::TopicPosition;
 use crate::io::input::Origin;
 use crate::start::findings::Finding;
 use std::sync::Arc;
@@ -48,12 +49,7 @@ impl Engine {
     /// # Errors
     /// When the state fails.
     pub fn begin_job(&mut self, digest: &[u8; 32]) -> Result<bool, StateError> {
-        let store = &mut self.durable.store;
-        let is_new = store.last_input()?.as_ref() != Some(digest);
-        if is_new {
-            store.note_input(digest)?;
-        }
-        Ok(is_new)
+        self.durable.store.note_input(digest)
     }
 
     /// Keeps the state as it is now, where the run works on a copy of it: the copy takes its place.
@@ -62,6 +58,14 @@ impl Engine {
     /// When the state fails; the one before is in force then.
     pub fn keep_copy(&mut self) -> Result<(), StateError> {
         self.durable.store.keep_copy(self.durable.progress.sequence)
+    }
+
+    /// Position in the erasure topic.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn erasure_position(&self, topic: &str) -> Result<TopicPosition, StateError> {
+        self.durable.store.erasure_position(topic)
     }
 
     /// Whether a committed batch is not yet written to the state (its intent is, so nothing can be lost).

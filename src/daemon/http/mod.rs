@@ -3,10 +3,8 @@
 
 mod access;
 mod connections;
-mod erasure;
 mod error;
 mod page;
-mod reload;
 mod tls;
 mod token;
 
@@ -17,7 +15,7 @@ use std::{
 };
 
 use axum::{
-    Extension, Json, Router,
+    Json, Router,
     extract::State,
     http::{HeaderName, HeaderValue, StatusCode, header},
     middleware::{self, Next},
@@ -28,9 +26,9 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config;
-use crate::daemon::errand::Ask;
-use crate::daemon::reload_request::ReloadRequests;
-use crate::telemetry::Telemetry;
+use crate::daemon::erasure::{RequestErasure, page::forget};
+use crate::daemon::requests::{NotTaken, ReloadRequests};
+use crate::telemetry::{ReloadOutcome, Telemetry};
 pub use access::Access;
 pub use error::HttpError;
 
@@ -39,10 +37,8 @@ pub use error::HttpError;
 pub struct Site {
     telemetry: Telemetry,
     access: Arc<Access>,
-    /// Where erasures are asked for; none where nobody can be told from anybody, or nobody is there to do it.
-    erasures: Option<Ask>,
     tls: Option<TlsAcceptor>,
-    /// Where a reload is requested; none where nobody may.
+    erasures: Option<RequestErasure>,
     reloads: Option<ReloadRequests>,
 }
 
@@ -56,18 +52,13 @@ impl Site {
         Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls, erasures: None, reloads: None })
     }
 
-    /// With the page by which people are erased, where a token is configured: without one it does not exist.
+    /// The same pages, where a client that brings the token may request erasures and reloads. Without a token these routes do not exist.
     #[must_use]
-    pub fn with_erasures(self, ask: Ask) -> Self {
-        let erasures = self.access.asks_for_token().then_some(ask);
-        Self { erasures, ..self }
-    }
-
-    /// The same pages, where whoever brings the token may request a reload. Without a token the route is not there.
-    #[must_use]
-    pub fn with_reloads(mut self, reloads: Option<ReloadRequests>) -> Self {
-        self.reloads = reloads.filter(|_| self.access.asks_for_token());
-        self
+    pub fn with_requests(self, erasures: RequestErasure, reloads: Option<ReloadRequests>) -> Self {
+        if !self.access.asks_for_token() {
+            return self;
+        }
+        Self { erasures: Some(erasures), reloads, ..self }
     }
 }
 
@@ -94,24 +85,35 @@ pub fn router(site: Site) -> Router {
         .route("/readyz", get(ready))
         .route("/plan", get(plan))
         .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }));
-    let pages = match site.erasures {
-        Some(ask) => {
-            let asked = Router::new().route("/forget", post(move |request| erasure::answer(request, ask)));
-            pages.merge(asked.layer(middleware::from_fn(token::brought)))
-        }
-        None => pages,
-    };
-    let pages = match site.reloads {
-        Some(reloads) => {
-            let asked = Router::new().route("/reload", post(reload::reload)).layer(Extension(reloads));
-            pages.merge(asked.layer(middleware::from_fn(token::brought)))
-        }
-        None => pages,
-    };
+    let mut requests = Router::new();
+    if let Some(erasures) = site.erasures {
+        requests = requests.route("/forget", post(move |request| forget(request, erasures)));
+    }
+    if let Some(reloads) = site.reloads {
+        requests = requests.route("/reload", post(move || reload(reloads)));
+    }
     pages
+        .merge(requests.layer(middleware::from_fn(token::brought)))
         .layer(middleware::from_fn_with_state(site.access, access::admit))
         .layer(middleware::from_fn(guard))
         .with_state(site.telemetry)
+}
+
+/// Requests a reload: 200 where a policy was replaced or says the same, 422 where it is refused, 503 where nobody answers.
+async fn reload(reloads: ReloadRequests) -> Response {
+    let unanswered = |text: &'static str| (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    let answered = match reloads.send(()) {
+        Ok(answered) => answered,
+        Err(NotTaken::Busy) => return unanswered("too many reloads wait already; ask again later\n"),
+        Err(NotTaken::Ending) => return unanswered("the daemon is ending\n"),
+    };
+    match answered.await {
+        Ok(answer) if answer.outcome == ReloadOutcome::Refused => {
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response()
+        }
+        Ok(answer) => Json(answer).into_response(),
+        Err(_) => unanswered("the daemon is ending\n"),
+    }
 }
 
 /// Indented: people read it too.

@@ -1,9 +1,9 @@
 //! The HTTP pages, on a thread of their own as long as the daemon runs.
 
 use crate::config::Config;
-use crate::daemon::errand::Ask;
+use crate::daemon::erasure::RequestErasure;
 use crate::daemon::http;
-use crate::daemon::reload_request::ReloadRequests;
+use crate::daemon::requests::ReloadRequests;
 use crate::daemon::run_error::RunError;
 use crate::telemetry::Telemetry;
 
@@ -15,8 +15,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served. Erasures go by `ask`, reloads
-    /// by `reloads`.
+    /// Serves the pages at `telemetry.listen` from here on; where no address is set, nothing is served.
     ///
     /// # Errors
     /// [`RunError::Http`] when the address, the token or the TLS files cannot be used, [`RunError::Thread`] when the
@@ -24,11 +23,11 @@ impl Pages {
     pub fn serve(
         config: &Config,
         telemetry: &Telemetry,
-        ask: Ask,
+        erasures: RequestErasure,
         reloads: Option<ReloadRequests>,
     ) -> Result<Self, RunError> {
         let Some(address) = config.telemetry.address() else { return Ok(Self { shutdown: None, thread: None }) };
-        let site = http::Site::new(telemetry.clone(), &config.telemetry)?.with_erasures(ask).with_reloads(reloads);
+        let site = http::Site::new(telemetry.clone(), &config.telemetry)?.with_requests(erasures, reloads);
         for warning in config.telemetry.warnings() {
             tracing::warn!("{warning}");
         }

@@ -8,6 +8,8 @@ pub(super) fn numbered(prefix: &str, number: u64) -> Vec<u8> {
     key
 }
 
-pub(super) fn number_of(key: &[u8]) -> Option<u64> {
+/// The number at the end of a key.
+#[must_use]
+pub fn number_of(key: &[u8]) -> Option<u64> {
     key.last_chunk::<8>().map(|n| u64::from_be_bytes(*n))
 }

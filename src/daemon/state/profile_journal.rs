@@ -32,7 +32,8 @@ fn key_of(join: u16, person: u64) -> Vec<u8> {
 }
 
 /// The join and the person of a key; none where it is none.
-pub(super) fn place_of(key: &[u8]) -> Option<(u16, u64)> {
+#[must_use]
+pub fn place_of(key: &[u8]) -> Option<(u16, u64)> {
     let (join, person) = key.strip_prefix(PREFIX.as_bytes())?.strip_prefix(b"/")?.split_at_checked(2)?;
     Some((u16::from_be_bytes(join.try_into().ok()?), u64::from_be_bytes(person.try_into().ok()?)))
 }

@@ -2,6 +2,7 @@
 
 use super::databases;
 use super::directory::{self, StateError};
+use super::disk;
 use super::keeper::Keeper;
 use super::numbered::numbered;
 use super::profile_journal::ProfileJournal;
@@ -9,8 +10,8 @@ use super::records::{Intent, ProfileChange, Progress};
 use super::seal::{Keys, Sealer};
 use super::writes::Writes;
 use crate::faults::crash_point;
-use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
+use crate::telemetry::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::Cell;
@@ -18,25 +19,22 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 
-mod binding;
-mod compact;
+pub mod binding;
 mod effect;
-mod erase;
 pub mod examine;
 mod intending;
 mod job;
-mod names_read;
+pub mod kinds;
 mod recover;
-pub mod survey;
-mod watched;
-pub use erase::{Pending, StateErased};
-pub use names_read::NamesRead;
+pub mod rewrite;
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";
-const PROGRESS: &[u8] = b"progress";
+/// Key of the [`Progress`].
+pub const PROGRESS: &[u8] = b"progress";
 const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
 const EVIDENCE: &[u8] = b"evidence";
@@ -48,15 +46,9 @@ const INTENT_MET: &[u8] = b"intent-met";
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;
 
-/// The state of one instance.
-pub struct Store {
-    path: PathBuf,
-    /// The name of the database in force.
-    database: String,
-    keeper: Arc<Keeper>,
-    sealer: Sealer,
-    /// Identity of this state: part of the transactional id.
-    id: String,
+/// What a store knows of the database in force.
+#[derive(Default)]
+struct Known {
     /// A batch that has left and whose effect is not written yet.
     applied: Option<Intent>,
     /// The intent on the disk is of a batch that has not left and is not repeated.
@@ -75,6 +67,18 @@ pub struct Store {
     forgotten: Vec<Vec<u8>>,
     forgotten_rows: Vec<u64>,
     profiles: ProfileJournal,
+}
+
+/// The state of one instance.
+pub struct Store {
+    path: PathBuf,
+    /// The name of the database in force.
+    database: String,
+    keeper: Arc<Keeper>,
+    sealer: Sealer,
+    /// Identity of this state: part of the transactional id.
+    id: String,
+    known: Known,
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
     /// Goes with the store: nothing is written to it.
@@ -145,35 +149,36 @@ impl Store {
         if new {
             directory::write_format(path)?;
         }
-        let store = Self::unread(path, (database, lock, keeper), keys.sealer(), id);
-        Ok((store, keys))
-    }
-
-    /// A store that knows nothing yet of what is on the disk.
-    /// `database` is the one in force, with its lock and who has it.
-    fn unread(path: &Path, (database, lock, keeper): (String, File, Arc<Keeper>), sealer: Sealer, id: String) -> Self {
-        Self {
+        let store = Self {
             path: path.to_owned(),
             database,
-            sealer,
+            sealer: keys.sealer(),
             keeper,
             id,
-            applied: None,
-            given_up: false,
-            shard_sequence: vec![0; SHARDS],
-            next_shard: 0,
-            credit: 0,
-            first_delta: 1,
-            sample_parts: Vec::new(),
-            row_parts: VecDeque::new(),
-            forgotten: Vec::new(),
-            forgotten_rows: Vec::new(),
-            profiles: ProfileJournal::default(),
+            known: Known::default(),
             unwritten: Cell::new(0),
             temporary: None,
             copied_from: None,
             _lock: lock,
-        }
+        };
+        Ok((store, keys))
+    }
+
+    /// From here on a disk that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
+    pub fn watch(&mut self, telemetry: &Telemetry, stop: &Arc<AtomicBool>) {
+        self.keeper.watch(telemetry, stop);
+    }
+
+    /// Bytes that are free on the disk of the state; 0 where the system does not tell.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        disk::free_bytes(&self.path).unwrap_or_default()
+    }
+
+    /// Bytes on disk; 0 where the disk does not say at once. That is a gauge, and no error of the release.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.keeper.glance(|d| d.db.size_on_disk().unwrap_or_default()).unwrap_or_default()
     }
 
     /// Identity of this state, made once.
@@ -188,12 +193,20 @@ impl Store {
         StateError::Damaged { path: self.path.clone(), what: what.to_owned() }
     }
 
-    fn open_value<T: DeserializeOwned>(&self, key: &[u8], sealed: &[u8]) -> Result<T, StateError> {
+    /// Opens and reads a sealed value at its key.
+    ///
+    /// # Errors
+    /// [`StateError::Damaged`].
+    pub fn open_value<T: DeserializeOwned>(&self, key: &[u8], sealed: &[u8]) -> Result<T, StateError> {
         let plain = self.sealer.open(key, sealed).ok_or_else(|| self.damaged("a value does not open"))?;
         postcard::from_bytes(&plain).map_err(|_| self.damaged("a value cannot be read"))
     }
 
-    fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
+    /// Reads a value; none where there is none.
+    ///
+    /// # Errors
+    /// When it is damaged, or the database fails.
+    pub fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
         let wanted = key.to_vec();
         match self.keeper.read(move |d| d.tree.get(wanted))? {
             Some(sealed) => self.open_value(key, &sealed).map(Some),
@@ -217,9 +230,15 @@ impl Store {
         self.keeper.read(move |d| d.window.get(key))
     }
 
-    fn seal<T: Serialize>(&self, key: &[u8], value: &T) -> Vec<u8> {
-        let plain = postcard::to_stdvec(value).expect("plain values always serialize");
-        let sealed = self.sealer.seal(key, &plain);
+    /// Seals a value for its key.
+    #[must_use]
+    pub fn sealed<T: Serialize + ?Sized>(&self, key: &[u8], value: &T) -> Vec<u8> {
+        self.sealer.seal(key, &postcard::to_stdvec(value).expect("plain values always serialize"))
+    }
+
+    /// Seals a value that the next write takes along.
+    fn seal<T: Serialize + ?Sized>(&self, key: &[u8], value: &T) -> Vec<u8> {
+        let sealed = self.sealed(key, value);
         self.unwritten.set(self.unwritten.get() + key.len() + sealed.len());
         sealed
     }
@@ -237,12 +256,12 @@ impl Store {
     /// The version of the profiles for the next batch.
     #[must_use]
     pub fn profiles_version(&self) -> u64 {
-        self.profiles.version
+        self.known.profiles.version
     }
 
     /// Notes profiles that have changed with the end of the batch that [`left`](Self::left): they are durable with its effect.
     pub fn note_profiles(&mut self, changes: Vec<ProfileChange>) {
-        self.profiles.note(changes);
+        self.known.profiles.note(changes);
     }
 
     /// Writes profiles that have changed, and the effect of the last batch. Whatever batch was intended and has not left is given
@@ -252,27 +271,27 @@ impl Store {
     /// When the database fails.
     pub fn settle_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &Ledger) -> Result<(), StateError> {
         let mut batch = Writes::default();
-        self.profiles.note(changes);
-        if self.applied.is_some() {
+        self.known.profiles.note(changes);
+        if self.known.applied.is_some() {
             self.write_applied(&mut batch, ledger);
         } else {
             self.write_profiles(&mut batch);
         }
         batch.remove(INTENT);
         self.commit(batch)?;
-        self.given_up = false;
+        self.known.given_up = false;
         Ok(())
     }
 
     fn write_profiles(&mut self, batch: &mut Writes) {
-        let written = self.profiles.write(batch, &self.sealer);
+        let written = self.known.profiles.write(batch, &self.sealer);
         self.unwritten.set(self.unwritten.get() + written);
     }
 
     /// Whether something is only in memory: what became of an intended batch, which has left or is given up.
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.applied.is_some() || self.given_up
+        self.known.applied.is_some() || self.known.given_up
     }
 
     /// Writes now what became of the last intended batch.
@@ -287,7 +306,7 @@ impl Store {
         self.write_applied(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
-        self.given_up = false;
+        self.known.given_up = false;
         crash_point("settled");
         Ok(())
     }
@@ -297,8 +316,8 @@ impl Store {
             return Ok(());
         }
         crash_point("state-unwritten");
-        let gone = std::mem::take(&mut self.forgotten_rows);
-        let profiles = self.profiles.take_values();
+        let gone = std::mem::take(&mut self.known.forgotten_rows);
+        let profiles = self.known.profiles.take_values();
         self.keeper.write(self.unwritten.take(), move |d| {
             d.tree.apply_batch(batch.into_batch())?;
             // Behind the effect for which they go, in the same log.

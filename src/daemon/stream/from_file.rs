@@ -101,7 +101,7 @@ pub fn run_file(
             max_age,
             retry: None,
             erasures: supervision.erasures,
-            naming: None,
+            erasure_topic: None,
             next: supervision.next,
             stop,
         }

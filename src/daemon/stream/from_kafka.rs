@@ -1,7 +1,6 @@
 //! A daemon whose source is a topic: its parts, put together.
 
 use super::kafka_source::{Group, KafkaSource};
-use super::naming::Naming;
 use super::profiles;
 use super::run::{Run, StreamError};
 use super::supervision::Supervision;
@@ -10,10 +9,10 @@ use crate::config::Config;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine};
+use crate::daemon::erasure::topic::{ErasureTopic, TopicReader};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::records::Intent;
-use crate::io::erasures::TopicOfErasures;
 use crate::io::input::Origin;
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
@@ -168,10 +167,10 @@ pub fn run_kafka(
     if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &start.cluster, telemetry, stop)? {
         return Ok(engine.findings());
     }
-    let naming = start.naming(&engine)?;
+    let erasure_topic = start.erasure_topic(&engine)?;
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
-    start.stream(&mut engine, intent, &mut sink, (clock, naming), supervision)?;
+    start.stream(&mut engine, intent, &mut sink, (clock, erasure_topic), supervision)?;
     Ok(engine.findings())
 }
 
@@ -231,14 +230,14 @@ impl Drop for Parting {
 }
 
 impl Start<'_> {
-    /// Begins to read the topic that names people who are to be erased; none where there is none.
-    fn naming(&self, engine: &Engine) -> Result<Option<Naming>, RunError> {
-        let topic = &self.config.erasure.topic;
-        let Some(subjects) = engine.subjects().filter(|_| self.config.erasure.is_on()) else { return Ok(None) };
-        let read = engine.names_read(topic)?;
-        let (cluster, telemetry, from) = (self.cluster.clone(), self.telemetry.clone(), read.next.clone());
-        let names = TopicOfErasures { cluster, topic: topic.clone(), from, subjects, telemetry }.read()?;
-        Ok(Some(Naming::new(names, read, self.config.tuning.erasure_interval)))
+    /// Begins to read the erasure topic, if there is one.
+    fn erasure_topic(&self, engine: &Engine) -> Result<Option<TopicReader>, RunError> {
+        let config = self.config;
+        let Some(subjects) = engine.subjects().filter(|_| config.erasure.is_on()) else { return Ok(None) };
+        let position = engine.erasure_position(&config.erasure.topic)?;
+        let (cluster, telemetry) = (self.cluster.clone(), self.telemetry.clone());
+        let interval = config.tuning.erasure_interval;
+        Ok(Some(TopicReader::start(ErasureTopic { cluster, position, interval, subjects, telemetry })?))
     }
 
     /// A sink for the state `id`, and the last batch that it knows to be committed.
@@ -285,7 +284,7 @@ impl Start<'_> {
         engine: &mut Engine,
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
-        (clock, naming): (StateClock, Option<Naming>),
+        (clock, erasure_topic): (StateClock, Option<TopicReader>),
         supervision: &mut Supervision<'_>,
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
@@ -349,7 +348,7 @@ impl Start<'_> {
                 max_age,
                 retry: intent,
                 erasures: supervision.erasures,
-                naming,
+                erasure_topic,
                 next: supervision.next,
                 stop,
             }

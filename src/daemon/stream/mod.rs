@@ -6,17 +6,14 @@
 //! | [`source`] | what a source is |
 //! | `file_source`, `kafka_source` | files and topics as sources |
 //! | `from_file`, `from_kafka` | a daemon's parts, put together by the kind of its source |
-//! | `erasing`, `naming` | erasures that are asked for, between two batches; people whom a topic names |
 //! | `supervision` | what a pipeline shares with the process |
 //! | `profiles` | the profiles that records are joined to, at the start |
 //! | `to_kafka` | what every sink into a topic needs |
 
-mod erasing;
 mod file_source;
 mod from_file;
 mod from_kafka;
 mod kafka_source;
-pub mod naming;
 mod profiles;
 pub mod run;
 pub mod source;

@@ -3,16 +3,15 @@
 //! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
 //! source, a revocation to settle, a rewind after an abort, or the end.
 
-use super::naming::Naming;
 use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine, Settling, Turn};
-use crate::daemon::errand::Errands;
+use crate::daemon::erasure::ErasureRequests;
+use crate::daemon::erasure::topic::{ErasureTopicError, TopicReader};
 use crate::daemon::reload::NextConfig;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::faults::crash_point;
-use crate::io::erasures::ErasuresError;
 use crate::io::input::{Closed, Place, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
@@ -33,9 +32,9 @@ pub enum StreamError {
     /// What only the memory knew could not be written to the state.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The topic that names people who are to be erased cannot be read on.
+    /// The erasure topic cannot be read on.
     #[error(transparent)]
-    Erasures(#[from] ErasuresError),
+    ErasureTopic(#[from] ErasureTopicError),
 }
 
 /// How far files have been read, for a progress bar.
@@ -79,10 +78,10 @@ pub struct Run<'a> {
     pub max_age: Duration,
     /// A batch to repeat exactly.
     pub retry: Option<Intent>,
-    /// Erasures that are asked for.
-    pub erasures: &'a Errands,
-    /// People whom a topic names, who are to be erased; none where there is no such topic.
-    pub naming: Option<Naming>,
+    /// Requests for erasures.
+    pub erasures: &'a ErasureRequests,
+    /// Reader of the erasure topic; none where there is no such topic.
+    pub erasure_topic: Option<TopicReader>,
     /// Holds the configuration for which this run is to end; none as long as it is to go on.
     pub next: &'a Receiver<NextConfig>,
     /// Set when the daemon is to end.
@@ -148,7 +147,7 @@ impl Run<'_> {
                     continue;
                 }
             }
-            self.erase_who_is_named()?;
+            self.erase_requested()?;
             // A batch that is to be repeated is repeated under the policy that it was tried with.
             if self.retry.is_none() && !self.next.is_empty() {
                 crash_point("reload-begun");
@@ -196,6 +195,19 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    /// Erases people who are named in a request. While a batch is to be repeated requests wait: that batch is what it was.
+    fn erase_requested(&mut self) -> Result<(), StreamError> {
+        if self.retry.is_some() {
+            return Ok(());
+        }
+        let from_topic = self.erasure_topic.as_mut().map_or(Ok(None), TopicReader::next_request)?;
+        for (request, answer) in from_topic.into_iter().chain(self.erasures.try_recv()) {
+            // The client may have gone; it may ask again.
+            drop(answer.send(self.engine.erase(request)?));
+        }
+        Ok(())
     }
 
     /// Processes one batch.

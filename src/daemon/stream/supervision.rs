@@ -1,7 +1,7 @@
 //! Parts of the process that a pipeline uses.
 
 use crate::daemon::engine::assemble::Options;
-use crate::daemon::errand::Errands;
+use crate::daemon::erasure::ErasureRequests;
 use crate::daemon::reload::NextConfig;
 use crate::daemon::run_error::RunError;
 use crossbeam_channel::Receiver;
@@ -10,8 +10,8 @@ use crossbeam_channel::Receiver;
 pub struct Supervision<'a> {
     /// Of the process's start.
     pub options: &'a Options,
-    /// Erasures that are asked for.
-    pub erasures: &'a Errands,
+    /// Requests for erasures.
+    pub erasures: &'a ErasureRequests,
     /// Holds the next configuration once this pipeline is to end for it.
     pub next: &'a Receiver<NextConfig>,
     /// To be called when everything is open and the stream begins.

@@ -5,22 +5,22 @@ use crate::telemetry::metrics::clamped;
 use crate::telemetry::reason::RejectionReason;
 use crate::telemetry::status::Telemetry;
 
-/// People were taken out of the state. The line is the audit trail of it: it says when, and nothing of whom.
+/// People were erased from the state. The log line is the audit trail: it says when, and not whom.
 #[derive(Clone, Copy, Debug)]
 pub struct SubjectsErased {
-    /// How many were named; whether anything was known of them is not said.
+    /// Number of named people, known or not.
     pub people: u64,
-    /// How they were named: `command`, `page` or `topic`.
+    /// Way of the request: `command`, `page` or `topic`.
     pub by: &'static str,
-    /// Records that waited and count as dropped now.
+    /// Held records that count as dropped now.
     pub dropped: u64,
-    /// What it took.
+    /// Duration.
     pub seconds: f64,
 }
 
 impl SubjectsErased {
-    /// Tells the log and the metrics.
-    pub fn emit(&self, telemetry: &Telemetry) {
+    /// Writes the log line, never limited, and counts.
+    pub fn emit(self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
         {
             let mut board = telemetry.board();
@@ -31,96 +31,71 @@ impl SubjectsErased {
         metrics.flow.records.of(Outcome::Dropped).inc_by(self.dropped);
         metrics.erasures.done.inc();
         metrics.erasures.dropped.inc_by(self.dropped);
-        // Never limited: each of them is owed to somebody.
-        tracing::info!(
-            people = self.people,
-            dropped_records = self.dropped,
-            seconds = self.seconds,
-            by = self.by,
-            "people were erased from the state"
-        );
+        let Self { people, by, dropped, seconds } = self;
+        tracing::info!(people, dropped_records = dropped, seconds, by, "people were erased from the state");
     }
 }
 
-/// A message of the erasure topic names somebody.
+/// A message of the erasure topic was read.
 #[derive(Clone, Copy, Debug)]
-pub struct ErasureRequested;
-
-impl ErasureRequested {
-    /// Tells the metrics.
-    pub fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().erasures.requests.inc();
-    }
-}
-
-/// A message of the erasure topic names nobody. What it says stays unsaid.
-#[derive(Clone, Copy, Debug)]
-pub struct ErasureRefused {
-    /// Where it is.
+pub struct ErasureMessage {
+    /// Its partition.
     pub partition: i32,
-    /// Where it is there.
+    /// Its offset.
     pub offset: i64,
-    /// Why.
-    pub reason: RejectionReason,
+    /// Why it names nobody; none where it names a person.
+    pub refused: Option<RejectionReason>,
 }
 
-impl ErasureRefused {
-    /// Tells the log and the metrics.
+impl ErasureMessage {
+    /// Counts it; logs a refused one, but none of its content.
     pub fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().erasures.refused.inc();
-        if telemetry.may_log("erasure_refused", self.reason.as_str()) {
-            let Self { partition, offset, reason } = self;
+        let metrics = &telemetry.metrics().erasures;
+        let Self { partition, offset, refused } = self;
+        let Some(reason) = refused else { return metrics.requests.inc() };
+        metrics.refused.inc();
+        if telemetry.may_log("erasure_refused", reason.as_str()) {
             let (reason, remedy) = (reason.name(), "name the person by the message's key, as the records do");
             tracing::warn!(partition, offset, reason, remedy, "a message of the erasure topic names nobody");
         }
     }
 }
 
-/// Messages of the erasure topic were gone before they had been read.
+/// Messages of these partitions of the erasure topic were deleted before they had been read.
 #[derive(Clone, Copy, Debug)]
-pub struct ErasuresMissed<'a> {
-    /// The partitions.
-    pub partitions: &'a [i32],
-}
+pub struct ErasuresMissed<'a>(pub &'a [i32]);
 
 impl ErasuresMissed<'_> {
-    /// Tells the log and the metrics.
+    /// Writes the log line, never limited, and counts.
     pub fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().erasures.missed.inc_by(self.partitions.len() as u64);
-        // Never limited: somebody may be owed what nobody reads any more.
+        telemetry.metrics().erasures.missed.inc_by(self.0.len() as u64);
         tracing::error!(
-            partitions = ?self.partitions,
+            partitions = ?self.0,
             remedy = "find out who was named meanwhile and name them again; let the topic keep its messages for longer than an instance is ever down",
             "messages of the erasure topic were gone before this instance had read them"
         );
     }
 }
 
-/// Messages of the erasure topic that have not been acted on.
+/// Number of messages of the erasure topic that have not been acted on; none if it is unknown.
 #[derive(Clone, Copy, Debug)]
-pub struct ErasureLag {
-    /// How many; none where the broker does not tell.
-    pub records: Option<u64>,
-}
+pub struct ErasureLag(pub Option<u64>);
 
 impl ErasureLag {
-    /// Tells the metrics.
+    /// Sets the gauge.
     pub fn emit(self, telemetry: &Telemetry) {
-        telemetry.metrics().erasures.lag.set(self.records.map_or(f64::NAN, |records| records as f64));
+        telemetry.metrics().erasures.lag.set(self.0.map_or(f64::NAN, |records| records as f64));
     }
 }
 
-/// People whom the topic names could not be erased. Nothing of it has happened; it is tried again.
+/// People of the erasure topic could not be erased, for this reason. The state is unchanged, and the erasure is tried again.
 #[derive(Clone, Copy)]
-pub struct ErasureFailed<'a> {
-    /// Why, and what to do.
-    pub why: &'a dyn std::fmt::Display,
-}
+pub struct ErasureFailed<'a>(pub &'a dyn std::fmt::Display);
 
 impl ErasureFailed<'_> {
-    /// Tells the log and the metrics.
+    /// Writes the log line and counts.
     pub fn emit(self, telemetry: &Telemetry) {
         telemetry.metrics().erasures.failed.inc();
-        tracing::error!(why = %self.why, "people whom the erasure topic names could not be erased; it is tried again");
+        tracing::error!(why = %self.0, "people whom the erasure topic names could not be erased; it is tried again");
     }
 }

@@ -8,24 +8,24 @@ use crate::ledger::per_subject::Ledger;
 
 impl Store {
     pub(super) fn write_applied(&mut self, batch: &mut Writes, ledger: &Ledger) {
-        let Some(intent) = self.applied.take() else { return };
+        let Some(intent) = self.known.applied.take() else { return };
         self.write_profiles(batch);
         let sequence = intent.after.sequence;
         let progress = intent.after;
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
         if intent.ledger.len() > NO_DELTA {
             let key = numbered("delta", sequence);
-            self.credit += 2 * intent.ledger.len();
+            self.known.credit += 2 * intent.ledger.len();
             batch.insert(key.clone(), self.seal(&key, &intent.ledger));
             // Not where nothing is released: what the memory counts then has never left.
             self.write_shards(batch, ledger, sequence);
         }
         if let Some(last) = intent.sampled.last() {
             let key = numbered("sample", sequence);
-            self.sample_parts.push((sequence, last.ordinal));
+            self.known.sample_parts.push((sequence, last.ordinal));
             batch.insert(key.clone(), self.seal(&key, &intent.sampled));
         }
-        for key in self.forgotten.drain(..) {
+        for key in self.known.forgotten.drain(..) {
             batch.remove(key);
         }
         for ordinal in &intent.settled {
@@ -58,42 +58,44 @@ impl Store {
     /// every byte is written about three times in all, and a start reads about as many deltas as there is ledger.
     fn write_shards(&mut self, batch: &mut Writes, ledger: &Ledger, sequence: u64) {
         for _ in 0..SHARDS {
-            let cost = ledger.shard_bytes(self.next_shard).max(256);
-            if self.credit < cost {
+            let cost = ledger.shard_bytes(self.known.next_shard).max(256);
+            if self.known.credit < cost {
                 break;
             }
-            self.credit -= cost;
-            let key = numbered("shard", self.next_shard as u64);
-            batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.next_shard))));
-            let key = numbered("said", self.next_shard as u64);
-            match ledger.said().map(|said| said.shard_to_bytes(self.next_shard)) {
+            self.known.credit -= cost;
+            let key = numbered("shard", self.known.next_shard as u64);
+            batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.known.next_shard))));
+            let key = numbered("said", self.known.next_shard as u64);
+            match ledger.said().map(|said| said.shard_to_bytes(self.known.next_shard)) {
                 Some(bytes) => {
                     batch.insert(key.clone(), self.seal(&key, &bytes));
                 }
                 None => batch.remove(key),
             }
-            self.shard_sequence[self.next_shard] = sequence;
-            self.next_shard = (self.next_shard + 1) % SHARDS;
+            self.known.shard_sequence[self.known.next_shard] = sequence;
+            self.known.next_shard = (self.known.next_shard + 1) % SHARDS;
         }
-        let complete = self.shard_sequence.iter().copied().min().unwrap_or(0);
-        while self.first_delta <= complete {
-            batch.remove(numbered("delta", self.first_delta));
-            self.first_delta += 1;
+        let complete = self.known.shard_sequence.iter().copied().min().unwrap_or(0);
+        while self.known.first_delta <= complete {
+            batch.remove(numbered("delta", self.known.first_delta));
+            self.known.first_delta += 1;
         }
     }
 
     /// Forgets the parts of the sample that end before row number `first`, with the effect of the batch that has left:
     /// a start that discards that batch must find them.
     pub fn forget_sample_before(&mut self, first: u64) {
-        let gone = self.sample_parts.partition_point(|(_, last)| *last < first);
-        self.forgotten.extend(self.sample_parts.drain(..gone).map(|(sequence, _)| numbered("sample", sequence)));
+        let gone = self.known.sample_parts.partition_point(|(_, last)| *last < first);
+        self.known
+            .forgotten
+            .extend(self.known.sample_parts.drain(..gone).map(|(sequence, _)| numbered("sample", sequence)));
     }
 
     /// Forgets the parts of the window that end before row number `first`, as
     /// [`forget_sample_before`](Self::forget_sample_before) does.
     pub fn forget_rows_before(&mut self, first: u64) {
-        while let Some((sequence, _)) = self.row_parts.pop_front_if(|(_, last)| *last < first) {
-            self.forgotten_rows.push(sequence);
+        while let Some((sequence, _)) = self.known.row_parts.pop_front_if(|(_, last)| *last < first) {
+            self.known.forgotten_rows.push(sequence);
         }
     }
 }

@@ -1,22 +1,11 @@
-//! Every value of a state, opened and read as what its key says it is: what is damaged is counted by kind, and nothing is
-//! believed of what a start would pass over.
+//! Checks of a state: whether every value opens and is what its key says, and whether the values fit together.
 
-use super::binding::{GROUPS, JOB, POLICY, SINK, STREAM, UNTRUTHFUL};
-use super::names_read::{NAMES_READ, NamesRead};
-use super::{BASELINE, CHECK, EVIDENCE, INTENT, INTENT_MET, MET, PROGRESS, Store};
-use crate::anonymity::plan::Plan;
-use crate::anonymity::plan::evidence::Evidence;
-use crate::anonymity::planner::drift::Baseline;
-use crate::anonymity::planner::reference::ReferenceCounts;
+use super::kinds::CHECK_VALUE;
+use super::{Recovered, Store};
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
-use crate::daemon::state::records::{Intent, KeptRow, Progress};
-use crate::daemon::state::rows::RowBlock;
-use crate::io::profiles::Cells;
-use crate::ledger::delta::LedgerDelta;
-use crate::start::findings::Met;
+use crate::daemon::state::records::OffsetRange;
+use crate::records::schema::Schema;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
 /// How many values of one kind there are, and how many of them are damaged.
@@ -32,111 +21,93 @@ pub struct Examined {
     pub unreadable: u64,
 }
 
-/// Reads an opened value as what it is.
-type Reads = fn(&[u8]) -> bool;
-
-fn is<T: DeserializeOwned>(plain: &[u8]) -> bool {
-    postcard::from_bytes::<T>(plain).is_ok()
-}
-
-fn is_delta(plain: &[u8]) -> bool {
-    postcard::from_bytes::<Vec<u8>>(plain).is_ok_and(|bytes| LedgerDelta::from_bytes(&bytes).is_some())
-}
-
-/// The kind of a key, its name, and how its values are read; none where no version of this format writes such a key.
-fn kind_of(key: &[u8]) -> Option<(&'static str, Reads)> {
-    let alone: [(&[u8], &'static str, Reads); 15] = [
-        (PROGRESS, "progress", is::<Progress>),
-        (INTENT, "intent", is::<Intent>),
-        (BASELINE, "baseline", is::<Baseline>),
-        (EVIDENCE, "evidence", is::<Evidence>),
-        (MET, "met", is::<Met>),
-        (INTENT_MET, "intent-met", is::<(u64, Met)>),
-        (INTENT_VERSION, "intent-profiles", is::<(u64, u64)>),
-        (VERSION, "profiles", is::<u64>),
-        (STREAM, "stream", is::<String>),
-        (SINK, "sink", is::<String>),
-        (GROUPS, "groups", is::<String>),
-        (POLICY, "policy", is::<[u8; 32]>),
-        (JOB, "job", is::<[u8; 32]>),
-        (NAMES_READ, "names-read", is::<NamesRead>),
-        (UNTRUTHFUL, "untruthful", is::<bool>),
-    ];
-    if let Some((_, name, reads)) = alone.into_iter().find(|(whole, ..)| *whole == key) {
-        return Some((name, reads));
-    }
-    let numbered: [(&'static str, Reads); 7] = [
-        ("delta", is_delta),
-        ("shard", is::<(u64, Vec<u8>)>),
-        ("said", is::<Vec<u8>>),
-        ("sample", is::<Vec<KeptRow>>),
-        ("held", is::<KeptRow>),
-        ("plan", is::<Plan>),
-        ("reference", is::<Vec<ReferenceCounts>>),
-    ];
-    let numbers =
-        |rest: &[u8], bytes: usize| rest.split_first().is_some_and(|(slash, n)| *slash == b'/' && n.len() == bytes);
-    let after = |prefix: &str, bytes| key.strip_prefix(prefix.as_bytes()).is_some_and(|rest| numbers(rest, bytes));
-    if let Some(found) = numbered.into_iter().find(|(prefix, _)| after(prefix, 8)) {
-        return Some(found);
-    }
-    (after(PREFIX, 10) && place_of(key).is_some()).then_some((PREFIX, is::<Cells>))
-}
-
-/// Whether a version of this format writes such a key, beside the check value.
-pub(super) fn is_known(key: &[u8]) -> bool {
-    kind_of(key).is_some()
-}
-
-/// What keys of no known kind are counted under.
-pub const UNKNOWN: &str = "unknown";
-
 impl Store {
-    /// Opens and reads every value; `passed` is told the bytes of each. A value of the window is read alone: they are large.
+    /// Opens and reads every value; `passed` is told the bytes of each.
     ///
     /// # Errors
     /// When the database fails.
     pub fn examine(&self, mut passed: impl FnMut(u64)) -> Result<BTreeMap<&'static str, Examined>, StateError> {
         let mut found: BTreeMap<&'static str, Examined> = BTreeMap::new();
-        let mut add = |kind: Option<(&'static str, Reads)>, key: &[u8], sealed: &[u8]| {
+        self.visit(|kind, key, sealed| {
+            if kind.name == CHECK_VALUE {
+                return Ok(());
+            }
             let bytes = (key.len() + sealed.len()) as u64;
             passed(bytes);
-            let (name, reads) = kind.unwrap_or((UNKNOWN, |_| false));
-            let counted = found.entry(name).or_default();
+            let counted = found.entry(kind.name).or_default();
             counted.values += 1;
             counted.bytes += bytes;
             match self.sealer.open(key, sealed) {
                 None => counted.sealed_otherwise += 1,
-                Some(plain) if !reads(&plain) => counted.unreadable += 1,
+                Some(plain) if !(kind.reads)(&plain) => counted.unreadable += 1,
                 Some(_) => {}
             }
-        };
-        let mut after = Vec::new();
-        while let Some((key, sealed)) = self.next_value(after)? {
-            if key != CHECK {
-                add(kind_of(&key), &key, &sealed);
-            }
-            after = key.to_vec();
-        }
-        for key in self.row_keys()? {
-            if let Some(sealed) = self.rows_of(&key)? {
-                add(Some(("rows", is::<RowBlock>)), &key, &sealed);
-            }
-        }
+            Ok(())
+        })?;
         Ok(found)
     }
+}
 
-    /// The value behind `after`, in the order of the keys.
-    fn next_value(&self, after: Vec<u8>) -> Result<Option<(sled::IVec, sled::IVec)>, StateError> {
-        self.keeper.read(move |d| if after.is_empty() { d.tree.first() } else { d.tree.get_gt(after) })
+impl Recovered {
+    /// What does not fit together of values that can all be read, in sentences; nothing where all fits.
+    #[must_use]
+    pub fn contradictions(&self, schema: &Schema) -> Vec<String> {
+        let progress = &self.progress;
+        let mut said = Vec::new();
+        let mut expect = |fits: bool, what: String| {
+            if !fits {
+                said.push(what);
+            }
+        };
+        let waiting = self.held.iter().filter(|row| !row.released).count() as u64;
+        match progress.totals.held() {
+            None => expect(false, "more records have left than have come".to_owned()),
+            Some(held) => expect(
+                held == waiting,
+                format!("{held} records have come and not gone, and {waiting} of those that wait have not left"),
+            ),
+        }
+        let cells = |cells: &[String]| cells.len() == schema.attributes.len();
+        let narrow = self.held.iter().chain(&self.sample).filter(|row| !cells(&row.cells)).count();
+        expect(narrow == 0, format!("{narrow} kept rows have not the attributes of the schema"));
+        let rising = self.sample.is_sorted_by(|a, b| a.ordinal < b.ordinal);
+        expect(rising, "the rows of the planner's sample are out of order".to_owned());
+        let ahead = self.sample.iter().filter(|row| row.ordinal >= progress.rows).count();
+        expect(ahead == 0, format!("{ahead} rows of the planner's sample lie behind the last row that was read"));
+        let mut numbers: Vec<u64> = self.held.iter().map(|row| row.ordinal).collect();
+        numbers.sort_unstable();
+        expect(numbers.windows(2).all(|two| two[0] != two[1]), "a row waits twice".to_owned());
+        if let Some(intent) = &self.intent {
+            let next = progress.sequence + 1;
+            expect(
+                intent.after.sequence == next,
+                format!("the batch that was about to leave is number {}, not {next}", intent.after.sequence),
+            );
+            let begun = |range: &OffsetRange| {
+                let known = progress.positions.get(&(range.topic, range.partition));
+                known.is_none_or(|&position| range.from >= position) && range.to >= range.from
+            };
+            expect(
+                intent.ranges.iter().all(begun),
+                "the batch that was about to leave reads again what was read".to_owned(),
+            );
+        }
+        said
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::state::records::{KeptRow, Progress};
     use crate::daemon::state::seal::Keys;
+    use crate::daemon::state::store::PROGRESS;
+    use crate::daemon::state::store::binding::STREAM;
+    use crate::daemon::state::store::kinds::UNKNOWN;
     use crate::ledger::per_subject::Ledger;
+    use crate::records::raw::Coordinate;
+    use crate::telemetry::Totals;
+    use std::path::Path;
 
     const SECRET: &[u8] = b"a secret of a test";
 
@@ -178,5 +149,38 @@ mod tests {
         assert_eq!((found["progress"].sealed_otherwise, found["progress"].unreadable), (0, 1), "cut short");
         assert_eq!(found[UNKNOWN].unreadable, 1);
         assert_eq!(bytes, found.values().map(|kind| kind.bytes).sum::<u64>());
+    }
+
+    fn row(ordinal: u64, released: bool) -> KeptRow {
+        KeptRow {
+            ordinal,
+            subject: 1,
+            coordinate: Coordinate { topic: 0, partition: 0, offset: 0, element: 0 },
+            waited: 0,
+            released,
+            parts: None,
+            cells: vec!["x".to_owned()],
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let text = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\n";
+        let schema = Schema::parse(text, "schema.toml", Path::new("")).expect("a schema");
+        let mut found = Recovered::default();
+        assert_eq!(found.contradictions(&schema), Vec::<String>::new());
+        found.progress.totals = Totals { consumed: 3, released: 1, ..Totals::default() };
+        found.progress.rows = 3;
+        found.held = vec![row(1, false), row(2, false), row(0, true)];
+        found.sample = vec![row(0, false), row(2, false)];
+        assert_eq!(found.contradictions(&schema), Vec::<String>::new());
+        found.held.push(row(2, true));
+        found.sample.push(row(7, false));
+        found.sample[0].cells.clear();
+        found.progress.totals.released = 2;
+        let said = found.contradictions(&schema);
+        assert_eq!(said.len(), 4, "{said:?}");
+        found.progress.totals.released = 4;
+        assert!(found.contradictions(&schema)[0].contains("more records"), "{said:?}");
     }
 }

@@ -25,15 +25,15 @@ impl Store {
         let key = numbered("rows", sequence);
         let sealed = self.seal(&key, rows);
         self.keeper.write(self.unwritten.take(), move |d| d.window.insert(key, sealed).map(drop))?;
-        while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {}
-        self.row_parts.push_back((sequence, rows.last));
+        while self.known.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {}
+        self.known.row_parts.push_back((sequence, rows.last));
         crash_point("rows-laid");
         Ok(())
     }
 
     /// Removes the rows of a batch that has not left.
     fn discard_rows(&mut self, sequence: u64) -> Result<(), StateError> {
-        while self.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
+        while self.known.row_parts.pop_back_if(|(of, _)| *of == sequence).is_some() {
             self.remove_rows(sequence)?;
         }
         Ok(())
@@ -71,7 +71,7 @@ impl Store {
             }
         }
         self.commit(batch)?;
-        self.given_up = false;
+        self.known.given_up = false;
         Ok(())
     }
 
@@ -81,13 +81,13 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn give_up(&mut self, sequence: u64) -> Result<(), StateError> {
-        self.given_up = true;
+        self.known.given_up = true;
         self.discard_rows(sequence)
     }
 
     /// Notes that the intended batch has left. Durable with the next [`intend`](Self::intend) or [`flush`](Self::flush).
     pub fn left(&mut self, intent: Intent) {
-        self.applied = Some(intent).filter(|_| self.temporary.is_none());
+        self.known.applied = Some(intent).filter(|_| self.temporary.is_none());
     }
 
     /// Settles the intent found at start: the batch `has_left` or not.

@@ -7,7 +7,6 @@ use crate::daemon::state::seal::Keys;
 use crate::faults::crash_point;
 use crate::ledger::per_subject::Ledger;
 use rand::{TryRngCore, rngs::OsRng};
-use std::sync::Arc;
 
 /// The file of the directory that says with which batch the last job ended.
 const ENDS_WITH: &str = "ends-with";
@@ -37,19 +36,6 @@ impl Store {
     #[must_use]
     pub fn is_in_force(&self) -> bool {
         self.temporary.is_none() && self.copied_from.is_none()
-    }
-
-    /// Goes on with a copy of the database: the state stays as it is until [`keep_copy`](Self::keep_copy). A copy that is not kept
-    /// is removed by the next start.
-    ///
-    /// # Errors
-    /// When the copy cannot be written.
-    pub fn work_on_copy(&mut self) -> Result<(), StateError> {
-        let name = databases::next_database(&self.database);
-        let copy = self.copy_to(&name)?;
-        drop(std::mem::replace(&mut self.keeper, Arc::new(copy)));
-        self.copied_from = Some(std::mem::replace(&mut self.database, name));
-        Ok(())
     }
 
     /// Puts the copy that was worked on, which ends with batch `sequence`, in the place of the state. Everything must have been

@@ -1,6 +1,6 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, MET, PROGRESS, Store};
+use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, Known, MET, PROGRESS, Store};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
@@ -73,11 +73,12 @@ fn first_number(deltas: &[(Vec<u8>, sled::IVec)]) -> Option<u64> {
 }
 
 impl Store {
-    /// Loads what was applied into `ledger`, as [`open`](Self::open) does.
+    /// Loads what was applied into `ledger`, as [`open`](Self::open) does, and forgets what this store knew of another database.
     ///
     /// # Errors
     /// When a value is damaged, or the database fails.
     pub fn load(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
+        self.known = Known { shard_sequence: vec![0; SHARDS], ..Known::default() };
         let mut found = Recovered {
             progress: self.read(PROGRESS)?.unwrap_or_default(),
             intent: self.read(INTENT)?,
@@ -88,7 +89,7 @@ impl Store {
             let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
             let shard = shard.ok_or_else(|| self.damaged("a ledger shard has no place"))?;
             found.bytes += sealed.len() as u64;
-            self.shard_sequence[shard] = sequence;
+            self.known.shard_sequence[shard] = sequence;
             ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
         }
         if let Some(said) = ledger.said_mut() {
@@ -100,7 +101,7 @@ impl Store {
         // In the order in which they left: how long somebody has been seen for is counted batch by batch, and where a memory
         // is full the first to come find room.
         let deltas = self.scan("delta")?;
-        self.first_delta = first_number(&deltas).unwrap_or(found.progress.sequence + 1);
+        self.known.first_delta = first_number(&deltas).unwrap_or(found.progress.sequence + 1);
         for (key, sealed) in deltas {
             let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
             let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
@@ -109,12 +110,12 @@ impl Store {
             found.bytes += sealed.len() as u64;
         }
         // The shard that was written longest ago comes next, or frequent restarts would never get round to it.
-        let written = self.shard_sequence.iter().enumerate();
-        self.next_shard = written.min_by_key(|(_, sequence)| **sequence).map_or(0, |(shard, _)| shard);
+        let written = self.known.shard_sequence.iter().enumerate();
+        self.known.next_shard = written.min_by_key(|(_, sequence)| **sequence).map_or(0, |(shard, _)| shard);
         for (key, sealed) in self.scan("sample")? {
             let rows: Vec<KeptRow> = self.open_value(&key, &sealed)?;
             let last = rows.last().map_or(0, |r| r.ordinal);
-            self.sample_parts.push((number_of(&key).unwrap_or(0), last));
+            self.known.sample_parts.push((number_of(&key).unwrap_or(0), last));
             found.sample.extend(rows);
         }
         let last = found.intent.as_ref().map_or(found.progress.sequence, |intent| intent.after.sequence);
@@ -127,14 +128,14 @@ impl Store {
             }
             let sealed = self.rows_of(&key)?.ok_or_else(|| self.damaged("rows of the window are missing"))?;
             let block: RowBlock = self.open_value(&key, &sealed)?;
-            self.row_parts.push_back((sequence, block.last));
+            self.known.row_parts.push_back((sequence, block.last));
             found.bytes += sealed.len() as u64;
             found.rows.push((sequence, block));
         }
         for (key, sealed) in self.scan("held")? {
             found.held.push(self.open_value(&key, &sealed)?);
         }
-        self.profiles.version = self.read(VERSION)?.unwrap_or_default();
+        self.known.profiles.version = self.read(VERSION)?.unwrap_or_default();
         for (key, sealed) in self.scan(PREFIX)? {
             let (join, person) = place_of(&key).ok_or_else(|| self.damaged("a profile has no place"))?;
             found.bytes += sealed.len() as u64;

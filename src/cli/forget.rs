@@ -1,24 +1,25 @@
 //! `throng forget`.
 
-mod ask;
-
+use super::daemon_client;
 use super::outcome::Failure;
 use super::run::begin_logging;
 use super::text::{counted, wrapped};
-use crate::config::{self, Config};
-use crate::daemon::erase_at_rest::erase_at_rest;
-use crate::daemon::erasure::{Asked, ErasureError, MOST_SUBJECTS, Receipt, Removed};
+use crate::config::{self, Config, Telemetry};
+use crate::daemon::erasure::{ErasureError, MAX_SUBJECTS, NamedSubjects, Receipt, Removed, erase_at_rest};
 use crate::daemon::state::directory::StateError;
 use crate::start::checked::Checked;
+use crate::telemetry::foreign;
 use anyhow::{Context, anyhow};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// Erase people from the state: window, model, sample, ledger, what waits, profiles
 ///
 /// Where no daemon has the state directory, it is written anew here; where one has, the running daemon is asked at `telemetry.listen`, with the
 /// token of `telemetry.token_file`, and does it between two batches. Killed at any moment, the state is the one before or the one after. The
-/// receipt says what was taken out, which released classes fall below k by it, and what cannot be recalled. Somebody of whom nothing is known
+/// receipt says what was taken out, what stays, and what cannot be recalled. Somebody of whom nothing is known
 /// has the same receipt, with zeros. Asking twice does no harm.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -45,8 +46,10 @@ pub struct ForgetArgs {
     json: bool,
 }
 
-/// Most bytes of a list of subjects.
-const MOST_BYTES: u64 = 16 << 20;
+/// Maximum length of a list of subjects.
+const MAX_BYTES: u64 = 16 << 20;
+/// As long as the daemon may take, and a little more.
+const TIMEOUT: Duration = Duration::from_secs(31 * 60);
 
 /// Runs `throng forget`.
 ///
@@ -56,10 +59,10 @@ pub fn run(args: &ForgetArgs) -> Result<(), Failure> {
     let subjects = subjects(args)?;
     let config = config::load(&args.config, std::env::vars())?;
     begin_logging(&config)?;
-    let asked = Asked { subjects, dry_run: args.dry_run };
+    let named = NamedSubjects { subjects, dry_run: args.dry_run };
     let receipt = match &args.url {
-        Some(url) => ask::ask(&config.telemetry, Some(url), &asked)?,
-        None => at_rest(config, &args.config, &asked)?,
+        Some(url) => ask_daemon(&config.telemetry, Some(url), &named)?,
+        None => at_rest(config, &args.config, &named)?,
     };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&receipt).context("the receipt has no JSON")?);
@@ -78,31 +81,52 @@ fn subjects(args: &ForgetArgs) -> Result<Vec<String>, Failure> {
         };
         let mut text = String::new();
         let read = if path == Path::new("-") {
-            std::io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text)
+            std::io::stdin().lock().take(MAX_BYTES + 1).read_to_string(&mut text)
         } else {
-            std::fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
+            std::fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_string(&mut text))
         };
-        if read.map_err(failed)? as u64 > MOST_BYTES {
+        if read.map_err(failed)? as u64 > MAX_BYTES {
             return Err(Failure::Usage(anyhow!("--from {}: above 16 MiB: divide it", path.display())));
         }
         subjects.extend(text.lines().filter(|line| !line.is_empty()).map(str::to_owned));
     }
     match subjects.len() {
         0 => Err(Failure::Usage(anyhow!("nobody is named: give a SUBJECT, or --from FILE"))),
-        1..=MOST_SUBJECTS => Ok(subjects),
+        1..=MAX_SUBJECTS => Ok(subjects),
         many => Err(Failure::Usage(ErasureError::TooMany(many).into())),
     }
 }
 
 /// Erases from the directory itself, or asks the daemon that has it.
-fn at_rest(config: Config, file: &Path, asked: &Asked) -> Result<Receipt, Failure> {
+fn at_rest(config: Config, file: &Path, named: &NamedSubjects) -> Result<Receipt, Failure> {
     let checked = Checked::new(config, &file.display().to_string())?;
-    erase_at_rest(&checked, asked).or_else(|error| match error {
-        ErasureError::State(StateError::Locked(_)) => ask::ask(&checked.config.telemetry, None, asked),
+    erase_at_rest(&checked, named).or_else(|error| match error {
+        ErasureError::State(StateError::Locked(_)) => ask_daemon(&checked.config.telemetry, None, named),
         error if error.is_usage() => Err(Failure::Usage(error.into())),
         ErasureError::State(error) if error.is_refusal() => Err(Failure::Usage(error.into())),
         error => Err(Failure::Running(error.into())),
     })
+}
+
+/// Asks a running daemon.
+fn ask_daemon(telemetry: &Telemetry, url: Option<&str>, named: &NamedSubjects) -> Result<Receipt, Failure> {
+    let body = Zeroizing::new(serde_json::to_string(named).context("the request has no JSON")?);
+    let Some((url, status, text)) = daemon_client::post(telemetry, url, "/forget", &body, TIMEOUT)? else {
+        return Err(Failure::Usage(anyhow!(
+            "a daemon has the state, and a running daemon erases only for whoever has its token: set telemetry.token_file and start it again, or stop it and ask again"
+        )));
+    };
+    let said = foreign(&text);
+    match status {
+        200 => serde_json::from_str(&text)
+            .map_err(|_| Failure::Running(anyhow!("the answer of {url} is no receipt: is another service there?"))),
+        400 | 413 => Err(Failure::Usage(anyhow!("the daemon at {url} refuses: {said}"))),
+        401 | 403 => Err(Failure::Usage(anyhow!("the daemon at {url} does not know this token: {said}"))),
+        404 => Err(Failure::Usage(anyhow!(
+            "the daemon at {url} erases nobody: it was started without telemetry.token_file, or is another version"
+        ))),
+        _ => Err(Failure::Running(anyhow!("the daemon at {url} has not done it (status {status}): {said}"))),
+    }
 }
 
 /// A receipt as people read it.

@@ -1,0 +1,85 @@
+//! HTTP client of a running daemon: `throng forget` and `throng reload` send requests with the token of `telemetry.token_file`.
+
+use super::outcome::Failure;
+use crate::config::Telemetry;
+use anyhow::{Context, anyhow};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use zeroize::Zeroizing;
+
+/// Maximum length of an answer.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Sends `body` to `path` of the daemon at `url`, or else at the address of `telemetry`. Returns the address, the status and the body of
+/// the answer; none where no token is configured.
+///
+/// # Errors
+/// [`Failure::Usage`] where a file cannot be used or the address is not known; [`Failure::Running`] where the daemon does not answer.
+pub fn post(
+    telemetry: &Telemetry,
+    url: Option<&str>,
+    path: &str,
+    body: &str,
+    timeout: Duration,
+) -> Result<Option<(String, u16, String)>, Failure> {
+    let token = telemetry.token().map_err(|error| Failure::Usage(anyhow!("telemetry.token_file: {error}")))?;
+    let Some(token) = token else { return Ok(None) };
+    let url = url.map_or_else(|| address(telemetry), |url| Ok(url.trim_end_matches('/').to_owned()))?;
+    let mut tls = TlsConfig::builder();
+    if let Some(path) = &telemetry.tls.cert_file {
+        // The certificate of the daemon is trusted, and no other.
+        tls = tls.root_certs(RootCerts::Specific(Arc::new(certificates(path)?)));
+    }
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        // The token goes to the daemon, and to no proxy that the environment names.
+        .proxy(None)
+        .tls_config(tls.build())
+        .build()
+        .into();
+    let bearer = Zeroizing::new(format!("Bearer {}", String::from_utf8_lossy(token.expose())));
+    let request = agent.post(format!("{url}{path}")).header("Authorization", bearer.as_str());
+    let mut answer = request.header("Content-Type", "application/json").send(body).map_err(|error| {
+        Failure::Running(anyhow!(
+            "the daemon at {url} did not answer ({error}): whether it is done is not known (is it running with this configuration? ask again, or name its address with --url)"
+        ))
+    })?;
+    let status = answer.status().as_u16();
+    let text = answer.body_mut().with_config().limit(MAX_BYTES).read_to_string();
+    let text = text.with_context(|| format!("the answer of {url} cannot be read"))?;
+    Ok(Some((url, status, text)))
+}
+
+/// Address of the pages of a daemon with this configuration.
+fn address(telemetry: &Telemetry) -> Result<String, Failure> {
+    let Some(mut address) = telemetry.address().filter(|address| address.port() != 0) else {
+        let listen = &telemetry.listen;
+        return Err(Failure::Usage(anyhow!(
+            "telemetry.listen = {listen:?} does not say where the daemon is: give --url"
+        )));
+    };
+    if address.ip().is_unspecified() {
+        // It listens on this machine, too.
+        let here: IpAddr = if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        address.set_ip(here);
+    }
+    let scheme = if telemetry.tls.cert_file.is_some() { "https" } else { "http" };
+    Ok(format!("{scheme}://{address}"))
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
+    let unusable =
+        |why: String| Failure::Usage(anyhow!("telemetry.tls.cert_file: {} cannot be used ({why})", path.display()));
+    let pem = std::fs::read(path).map_err(|error| unusable(error.kind().to_string()))?;
+    let certificate = |item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        Ok(_) | Err(_) => None,
+    };
+    let found: Vec<_> = parse_pem(&pem).filter_map(certificate).collect();
+    if found.is_empty() { Err(unusable("it holds no certificate".to_owned())) } else { Ok(found) }
+}

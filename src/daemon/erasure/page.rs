@@ -1,0 +1,50 @@
+//! `POST /forget`. `http/token.rs` has checked the token.
+
+use super::{ErasureRequest, Receipt, RequestErasure};
+use crate::daemon::requests::NotTaken;
+use axum::Json;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Maximum length of a request.
+const MAX_BYTES: usize = 1 << 20;
+/// Time for a request to arrive.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the batch at work to end, and for the erasure.
+const ERASURE_TIMEOUT: Duration = Duration::from_mins(30);
+
+const ENDING: &str = "the daemon is ending: whether it is done is not known; ask again, it is done at most once";
+
+/// Answers with a receipt once the people are erased. No answer repeats the request.
+pub async fn forget(request: Request, erasures: RequestErasure) -> Response {
+    match answer(request, &erasures).await {
+        Ok(receipt) => Json(receipt).into_response(),
+        Err((status, text)) => (status, format!("{text}\n")).into_response(),
+    }
+}
+
+async fn answer(request: Request, erasures: &RequestErasure) -> Result<Receipt, (StatusCode, String)> {
+    let refused = |status, text: &str| (status, text.to_owned());
+    let body = timeout(REQUEST_TIMEOUT, to_bytes(request.into_body(), MAX_BYTES))
+        .await
+        .map_err(|_| refused(StatusCode::REQUEST_TIMEOUT, "the request did not come in within ten seconds"))?
+        .map_err(|_| refused(StatusCode::PAYLOAD_TOO_LARGE, "the request is above 1 MiB: name fewer at once"))?;
+    // The parser's own words could repeat the request.
+    let named = serde_json::from_slice(&body)
+        .map_err(|_| refused(StatusCode::BAD_REQUEST, "send JSON: {\"subjects\": [\"…\"], \"dry_run\": false}"))?;
+    drop(body);
+    let answered = erasures.send(ErasureRequest::Named(named)).map_err(|error| match error {
+        NotTaken::Busy => refused(StatusCode::SERVICE_UNAVAILABLE, "another erasure waits already; ask again"),
+        NotTaken::Ending => refused(StatusCode::SERVICE_UNAVAILABLE, ENDING),
+    })?;
+    let late = "no batch has ended since; ask again, it is done at most once";
+    let answer = timeout(ERASURE_TIMEOUT, answered).await.map_err(|_| refused(StatusCode::GATEWAY_TIMEOUT, late))?;
+    answer.map_err(|_| refused(StatusCode::SERVICE_UNAVAILABLE, ENDING))?.map_err(|error| {
+        let status = if error.is_usage() { StatusCode::BAD_REQUEST } else { StatusCode::INTERNAL_SERVER_ERROR };
+        (status, error.to_string())
+    })
+}
