@@ -358,7 +358,7 @@ fn fragments_that_show_different_shared_cells_are_refused() {
     // One that leaves once a window must: the hour would say when.
     let mut still = Bench::new(&rows, 3, 0, 2);
     still.terms[1].lines = LineLimit::OncePerWindow(1);
-    still.ledger.keep_said(throng::ledger::said::Said::new(3600, 1000));
+    still.ledger.said = Some(throng::ledger::said::Said::new(3600, 1000));
     assert_eq!(still.violation(proposed.clone()), Some(Violation::SharedCells));
     let mut mute = still.said(1, &proposed[1]);
     mute.values_mut().for_each(|texts| "\"*\"".clone_into(&mut texts[0]));

@@ -14,14 +14,14 @@ const DAY_MS: i64 = 86_400_000;
 fn empty() -> Ledger {
     let mut ledger = Ledger::default();
     let limits = SupportLimits { window_ms: DAY_MS, min_tenure: 3, max_classes: 4, max_entries: 10_000 };
-    ledger.keep_supporters(Supporters::new(limits));
-    ledger.keep_said(Said::new(DAY_MS, 10_000));
+    ledger.supporters = Some(Supporters::new(limits));
+    ledger.said = Some(Said::new(DAY_MS, 10_000));
     ledger
 }
 
 /// All that a ledger writes: tenure and budgets, and the release log.
 fn shards(ledger: &Ledger) -> Vec<[Vec<u8>; 2]> {
-    let said = ledger.said().expect("kept");
+    let said = ledger.said.as_ref().expect("kept");
     (0..SHARDS).map(|shard| [ledger.shard_to_bytes(shard), said.shard_to_bytes(shard)]).collect()
 }
 
@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     let mut ledger = empty();
     let read = match kind % 3 {
         0 => ledger.merge_shard(data),
-        1 => ledger.said_mut().expect("kept").merge_shard(data),
+        1 => ledger.said.as_mut().expect("kept").merge_shard(data),
         _ => LedgerDelta::from_bytes(data).map(|delta| {
             assert_eq!(delta.to_bytes(), data, "a delta is written as it was read");
             ledger.apply(&delta);
@@ -46,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
     let mut again = empty();
     for [supporters, said] in &written {
         again.merge_shard(supporters).expect("what was written");
-        again.said_mut().expect("kept").merge_shard(said).expect("what was written");
+        again.said.as_mut().expect("kept").merge_shard(said).expect("what was written");
     }
     assert!(shards(&again) == written, "read again, it is another ledger");
 });

@@ -64,8 +64,8 @@ mod tests {
     fn ledger() -> Ledger {
         let mut ledger = Ledger::default();
         let limits = SupportLimits { window_ms: 1_000_000, min_tenure: 2, max_classes: 9, max_entries: 1_000 };
-        ledger.keep_supporters(Supporters::new(limits));
-        ledger.keep_said(Said::new(1_000_000, 1_000));
+        ledger.supporters = Some(Supporters::new(limits));
+        ledger.said = Some(Said::new(1_000_000, 1_000));
         ledger
     }
 
@@ -89,7 +89,7 @@ mod tests {
     }
 
     fn bytes(ledger: &Ledger) -> Vec<[Vec<u8>; 2]> {
-        let said = ledger.said().expect("kept");
+        let said = ledger.said.as_ref().expect("kept");
         (0..SHARDS).map(|shard| [ledger.shard_to_bytes(shard), said.shard_to_bytes(shard)]).collect()
     }
 
@@ -111,7 +111,7 @@ mod tests {
                 let (shard, _) = erased.erase_supporters(number, &shard).expect("a shard");
                 prop_assert!(read.merge_shard(&shard).is_some());
                 let (said, _) = erased.erase_said(&said).expect("a shard");
-                prop_assert!(read.said_mut().expect("kept").merge_shard(&said).is_some());
+                prop_assert!(read.said.as_mut().expect("kept").merge_shard(&said).is_some());
             }
             for (number, people) in (1..).zip(&batches) {
                 let people: Vec<(u64, u128)> = people.iter().copied().collect();

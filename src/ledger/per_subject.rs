@@ -12,14 +12,21 @@ use crate::records::digest::DigestKey;
 /// What this instance remembers of subjects.
 #[derive(Default)]
 pub struct Ledger {
-    supporters: Option<Supporters>,
-    said: Option<Said>,
+    /// Tenure and budgets, where they are kept.
+    pub supporters: Option<Supporters>,
+    /// The release log, where it is kept.
+    pub said: Option<Said>,
 }
 
 impl Ledger {
-    /// From here on the ledger knows tenure and budgets.
+    /// Begins to keep tenure and budgets.
     pub fn keep_supporters(&mut self, supporters: Supporters) {
         self.supporters = Some(supporters);
+    }
+
+    /// Begins to keep the release log.
+    pub fn keep_said(&mut self, said: Said) {
+        self.said = Some(said);
     }
 
     /// Tenure and budgets, where they are kept.
@@ -28,20 +35,10 @@ impl Ledger {
         self.supporters.as_ref()
     }
 
-    /// From here on the ledger knows the lines of groups that say things once a window.
-    pub fn keep_said(&mut self, said: Said) {
-        self.said = Some(said);
-    }
-
     /// The release log, where it is kept.
     #[must_use]
     pub fn said(&self) -> Option<&Said> {
         self.said.as_ref()
-    }
-
-    /// The same, to be changed.
-    pub fn said_mut(&mut self) -> Option<&mut Said> {
-        self.said.as_mut()
     }
 
     /// From here on the windows of the release log are those of `secret`.
@@ -117,13 +114,14 @@ impl<'a> LedgerAt<'a> {
     /// The release log, where it is kept.
     #[must_use]
     pub fn said(&self) -> Option<&'a Said> {
-        self.ledger.said()
+        self.ledger.said.as_ref()
     }
 
     /// Tenure and budgets, where they are kept.
     #[must_use]
     pub fn supporters(&self) -> Option<SupportersAt<'a>> {
-        self.ledger.supporters().map(|supporters| SupportersAt { supporters, now_ms: self.now_ms })
+        let supporters = self.ledger.supporters.as_ref();
+        supporters.map(|supporters| SupportersAt { supporters, now_ms: self.now_ms })
     }
 }
 

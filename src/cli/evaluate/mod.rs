@@ -197,23 +197,8 @@ fn words(evaluation: &Evaluation) -> String {
     if let Some(share) = nothing_released {
         text += &format!("nothing left of {} of the records\n", percent(share));
     }
-    let row = |name: &str, of_lines: String, of_all: String| vec![name.to_owned(), of_lines, of_all];
-    let three = |value: f64| format!("{value:.3}");
     text += "\n";
-    text += &table(
-        &["worth", "of the lines", "of all records"],
-        &[
-            row("mean loss (0 best)", three(quality.loss), three(quality.loss_of_all)),
-            row(
-                "pairwise information (1 best)",
-                three(quality.pairwise_information),
-                three(quality.pairwise_information_of_all),
-            ),
-            row("exact cells", percent(quality.exact), String::new()),
-            row("altered cells (distortion)", percent(quality.distortion), String::new()),
-            row("data score, of the original's", String::new(), three(quality.data_score)),
-        ],
-    );
+    text += &table(&["worth", "of the lines", "of all records"], &evaluation.worth_rows().map(Vec::from));
     let rows: Vec<Vec<String>> = evaluation
         .queries
         .iter()
@@ -233,23 +218,7 @@ fn words(evaluation: &Evaluation) -> String {
         &["group", "lines", "classes", "smallest", "in a batch", "highest", "mean", "below k", "alone before"],
         &evaluation.risk_rows(str::to_owned),
     );
-    let rows: Vec<Vec<String>> = quality
-        .attributes
-        .iter()
-        .map(|a| {
-            let falsified = if a.falsified == 0 { String::new() } else { number(a.falsified) };
-            vec![
-                a.attribute.clone(),
-                a.group.clone(),
-                three(a.loss),
-                three(a.loss_of_all),
-                percent(a.exact),
-                format!("{:.2}", a.bits_hidden),
-                falsified,
-            ]
-        })
-        .collect();
     text += "\n";
-    text += &table(&["attribute", "group", "loss", "of all", "exact", "bits hidden", "falsified"], &rows);
+    text += &table(&Evaluation::ATTRIBUTE_HEADS, &evaluation.attribute_rows(str::to_owned).collect::<Vec<_>>());
     text + &learned(&evaluation.learning)
 }

@@ -1,10 +1,10 @@
 //! The evaluation as one page: what a release is worth, what it gives away, what can be learned.
 
-use super::report::Evaluation;
+use super::report::{Evaluation, three};
 use crate::cli::page::{Bar, bars, card, fact, more, report, table, text, tile};
 use crate::cli::text::{clean, number, percent};
 use crate::evaluation::learning::{Learning, Scores};
-use crate::evaluation::quality::{AttributeQuality, PairQuality};
+use crate::evaluation::quality::PairQuality;
 use crate::evaluation::queries::QueryErrors;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
@@ -22,10 +22,6 @@ pub fn render(evaluation: &Evaluation, name: &str, now: DateTime<Utc>) -> String
     };
     let parts = [verdict, tiles, worth, risk, counts, learned, attributes, pairs, method].map(|part| part(evaluation));
     report("evaluation of a release", name, &facts, now, &html! {}, &parts)
-}
-
-fn three(value: f64) -> String {
-    format!("{value:.3}")
 }
 
 fn texts(row: Vec<String>) -> Vec<Markup> {
@@ -65,16 +61,7 @@ fn tiles(evaluation: &Evaluation) -> Markup {
 }
 
 fn worth(evaluation: &Evaluation) -> Markup {
-    let quality = &evaluation.quality;
-    let (information, of_all) = (quality.pairwise_information, quality.pairwise_information_of_all);
-    let rows = [
-        ("mean loss (0 best)", three(quality.loss), three(quality.loss_of_all)),
-        ("pairwise information (1 best)", three(information), three(of_all)),
-        ("exact cells", percent(quality.exact), String::new()),
-        ("altered cells (distortion)", percent(quality.distortion), String::new()),
-        ("data score, of the original's", String::new(), three(quality.data_score)),
-    ];
-    let rows = rows.into_iter().map(|(name, lines, all)| vec![text(name), text(lines), text(all)]);
+    let rows = evaluation.worth_rows().into_iter().map(|row| texts(row.into()));
     let table = table("Worth", &["measure", "of the lines", "of all records"], rows);
     card("Worth", "A record without a line is lost in the second column", table)
 }
@@ -126,16 +113,10 @@ fn learned_of(of: &Learning) -> Markup {
 }
 
 fn attributes(evaluation: &Evaluation) -> Markup {
-    let row = |a: &AttributeQuality| {
-        let falsified = if a.falsified == 0 { String::new() } else { number(a.falsified) };
-        let (losses, bits) = ([a.loss, a.loss_of_all].map(three), format!("{:.2}", a.bits_hidden));
-        let [loss, of_all] = losses;
-        texts(vec![clean(&a.attribute), clean(&a.group), loss, of_all, percent(a.exact), bits, falsified])
-    };
-    let heads = ["attribute", "group", "loss", "of all", "exact", "bits hidden", "falsified"];
-    let all = &evaluation.quality.attributes;
-    let table = table("Attributes", &heads, all.iter().take(SHOWN).map(row));
-    card("Attributes", "In the order of the schema", html! { (table) (more(all.len(), SHOWN)) })
+    let all = evaluation.quality.attributes.len();
+    let rows = evaluation.attribute_rows(clean).take(SHOWN).map(texts);
+    let table = table("Attributes", &Evaluation::ATTRIBUTE_HEADS, rows);
+    card("Attributes", "In the order of the schema", html! { (table) (more(all, SHOWN)) })
 }
 
 fn pairs(evaluation: &Evaluation) -> Markup {

@@ -115,7 +115,7 @@ impl<'a> Survey<'a> {
             plan: progress.plan_version,
             ledger_bytes: ledger.approximate_bytes() as u64,
             ledger_deltas: found.deltas,
-            said_lines: ledger.said().map_or(0, |said| said.entries() as u64),
+            said_lines: ledger.said.as_ref().map_or(0, |said| said.entries() as u64),
             window_batches: found.rows.len() as u64,
             sample_rows: found.sample.len() as u64,
             profiles: found.profiles.len() as u64,

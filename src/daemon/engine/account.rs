@@ -171,10 +171,10 @@ impl Engine {
         report.bytes_out = bytes_out;
         report.uncovered_cells = uncovered_cells;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
-        report.supporters = self.ledger.supporters().map_or(0, |supporters| supporters.entries() as u64);
+        report.supporters = self.ledger.supporters.as_ref().map_or(0, |supporters| supporters.entries() as u64);
         report.waiting_lines = self.held.lines() as u64;
         report.profiles = self.joins.profiles();
-        report.said_lines = self.ledger.said().map_or(0, |said| said.entries() as u64);
+        report.said_lines = self.ledger.said.as_ref().map_or(0, |said| said.entries() as u64);
         report.dictionary_values = self.coding.books.iter().map(|b| b.values() as u64).sum();
         report.dictionary_bytes = self.dictionary_bytes() * COPIES;
         report.window_bytes = (self.learning.model.window().bytes() * 2) as u64;

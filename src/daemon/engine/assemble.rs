@@ -147,11 +147,11 @@ fn ledger_of(config: &Config, schema: &Schema) -> Ledger {
         max_entries: bounds.max_budget_entries,
     };
     if limits.min_tenure > 0 || limits.max_classes > 0 {
-        ledger.keep_supporters(Supporters::new(limits));
+        ledger.supporters = Some(Supporters::new(limits));
     }
     let repetition = repetition(config, schema);
     if repetition.max_delay_ms > 0 {
-        ledger.keep_said(Said::new(repetition.window_ms, bounds.max_said_lines));
+        ledger.said = Some(Said::new(repetition.window_ms, bounds.max_said_lines));
     }
     ledger
 }

@@ -38,7 +38,7 @@ impl Engine {
     /// Says so when a batch of `rows` records could not have supported anything new for want of room.
     pub(super) fn tell_of_full_supporters(&self, rows: usize) {
         let rows = rows * self.in_force.plan.groups.len();
-        if self.ledger.supporters().is_some_and(|supporters| !supporters.has_room(rows)) {
+        if self.ledger.supporters.as_ref().is_some_and(|supporters| !supporters.has_room(rows)) {
             LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);
         }
     }

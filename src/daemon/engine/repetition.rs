@@ -49,7 +49,7 @@ impl Engine {
             shared: &shared,
             settings,
             draws: &self.draws,
-            said: self.ledger.said(),
+            said: self.ledger.said.as_ref(),
             held: &self.held,
             batch,
             waits,

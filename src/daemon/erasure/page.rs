@@ -1,4 +1,4 @@
-//! `POST /forget`. `http/token.rs` has checked the token.
+//! `POST /forget`. `http/access.rs` has checked the token.
 
 use super::{ErasureRequest, Receipt, RequestErasure};
 use crate::daemon::requests::NotTaken;

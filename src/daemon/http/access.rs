@@ -1,4 +1,4 @@
-//! Who is answered: the name that was asked for, and the token.
+//! Access: the name that was asked for, and the token. Requests that change something bring the token as no page of another site can send it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -112,6 +112,26 @@ pub(super) async fn admit(State(access): State<Arc<Access>>, request: Request, n
     next.run(request).await
 }
 
+/// Whether the token comes as `Bearer TOKEN`. A browser sends what it was told for `Basic` by itself, whatever page makes it ask; a bearer
+/// token is sent by nobody who does not know it. Whether it is the right one has been judged before.
+fn is_bearer(headers: &HeaderMap) -> bool {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(one), None) = (given.next(), given.next()) else { return false };
+    one.to_str()
+        .ok()
+        .and_then(|text| text.split_once(' '))
+        .is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+}
+
+/// Lets only requests through that bring the token themselves.
+pub(super) async fn admit_bearer(request: Request, next: Next) -> Response {
+    if is_bearer(request.headers()) {
+        return next.run(request).await;
+    }
+    let said = "this needs the header `Authorization: Bearer TOKEN`, with the token of telemetry.token_file\n";
+    (StatusCode::FORBIDDEN, said).into_response()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +164,19 @@ mod tests {
         for none in ["abc", "Digest abc", "Basic !", "Basic dXNlcg=="] {
             assert_eq!(presented(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn only_a_bearer_brings_the_token() {
+        let with = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::AUTHORIZATION, HeaderValue::from_static(value));
+            }
+            is_bearer(&headers)
+        };
+        assert!(with(&["Bearer abc"]) && with(&["bearer abc"]));
+        assert!(!with(&[]) && !with(&["Basic dXNlcjphYmM="]) && !with(&["abc"]));
+        assert!(!with(&["Basic dXNlcjphYmM=", "Bearer abc"]), "which of them was judged is not known");
     }
 }

@@ -3,10 +3,8 @@
 
 mod access;
 mod connections;
-mod error;
 mod page;
 mod tls;
-mod token;
 
 use std::{
     future::Future,
@@ -30,7 +28,7 @@ use crate::daemon::erasure::{RequestErasure, page::forget};
 use crate::daemon::requests::{NotTaken, ReloadRequests};
 use crate::telemetry::{ReloadOutcome, Telemetry};
 pub use access::Access;
-pub use error::HttpError;
+pub use tls::HttpError;
 
 /// What is served, to whom.
 #[derive(Clone)]
@@ -92,8 +90,12 @@ pub fn router(site: Site) -> Router {
     if let Some(reloads) = site.reloads {
         requests = requests.route("/reload", post(move || reload(reloads)));
     }
+    let pages = if requests.has_routes() {
+        pages.merge(requests.route_layer(middleware::from_fn(access::admit_bearer)))
+    } else {
+        pages
+    };
     pages
-        .merge(requests.layer(middleware::from_fn(token::brought)))
         .layer(middleware::from_fn_with_state(site.access, access::admit))
         .layer(middleware::from_fn(guard))
         .with_state(site.telemetry)

@@ -1,6 +1,8 @@
-//! TLS 1.3 for the pages.
+//! TLS 1.3 for the pages, and why they cannot be served.
 
-use std::path::Path;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
@@ -8,8 +10,21 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use tokio_rustls::rustls::{ServerConfig, version};
 
-use super::error::HttpError;
-use crate::config::PagesTls;
+use crate::config::{AccessError, PagesTls};
+
+/// Why the pages cannot be served. The daemon does not start then: nobody could see what it does.
+#[allow(missing_docs, reason = "the messages document the cases")]
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    #[error(
+        "{address} cannot be listened on ({source}); set telemetry.listen to a free address and port of this machine"
+    )]
+    Bind { address: SocketAddr, source: io::Error },
+    #[error("telemetry.token_file: {0}")]
+    Token(#[from] AccessError),
+    #[error("{key}: {} cannot be used ({why}); give PEM files of a certificate and its own key", .file.display())]
+    Tls { key: &'static str, file: PathBuf, why: String },
+}
 
 /// What accepts TLS connections; none where no certificate is configured.
 ///

@@ -15,4 +15,3 @@ pub mod records;
 pub mod rows;
 pub mod seal;
 pub mod store;
-mod writes;

@@ -5,7 +5,6 @@
 
 use super::records::ProfileChange;
 use super::seal::Sealer;
-use super::writes::Writes;
 
 /// The version of the profiles, beside all values.
 pub(super) const VERSION: &[u8] = b"profiles";
@@ -48,7 +47,7 @@ impl ProfileJournal {
     }
 
     /// Adds what has been noted to a write. Gives the bytes added.
-    pub fn write(&mut self, batch: &mut Writes, sealer: &Sealer) -> usize {
+    pub fn write(&mut self, batch: &mut sled::Batch, sealer: &Sealer) -> usize {
         if self.unwritten.is_empty() {
             return 0;
         }
@@ -108,9 +107,9 @@ mod tests {
         let tree = sled::open(directory.path()).expect("a database");
         let sealer = Keys::derive(b"secret").sealer();
         tree.insert(key_of(2, 1), "old").expect("a value");
-        let mut batch = Writes::default();
+        let mut batch = sled::Batch::default();
         assert!(journal.write(&mut batch, &sealer) > 0);
-        tree.apply_batch(batch.into_batch()).expect("a write");
+        tree.apply_batch(batch).expect("a write");
         let found: Vec<(u64, String)> = tree
             .scan_prefix("profile/")
             .map(|entry| {
@@ -124,6 +123,6 @@ mod tests {
         assert_eq!(found, [(2, "c".to_owned()), (3, "d".to_owned())]);
         assert_eq!(journal.version, 2);
         assert_eq!((journal.take_values(), journal.take_values()), (3, 0), "of three people");
-        assert_eq!(journal.write(&mut Writes::default(), &sealer), 0, "written once");
+        assert_eq!(journal.write(&mut sled::Batch::default(), &sealer), 0, "written once");
     }
 }

@@ -8,7 +8,6 @@ use super::numbered::numbered;
 use super::profile_journal::ProfileJournal;
 use super::records::{Intent, ProfileChange, Progress};
 use super::seal::{Keys, Sealer};
-use super::writes::Writes;
 use crate::faults::crash_point;
 use crate::ledger::per_subject::Ledger;
 use crate::telemetry::Telemetry;
@@ -248,7 +247,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn begin(&mut self, progress: &Progress) -> Result<(), StateError> {
-        let mut batch = Writes::default();
+        let mut batch = sled::Batch::default();
         batch.insert(PROGRESS, self.seal(PROGRESS, progress));
         self.commit(batch)
     }
@@ -270,7 +269,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub fn settle_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &Ledger) -> Result<(), StateError> {
-        let mut batch = Writes::default();
+        let mut batch = sled::Batch::default();
         self.known.profiles.note(changes);
         if self.known.applied.is_some() {
             self.write_applied(&mut batch, ledger);
@@ -283,7 +282,7 @@ impl Store {
         Ok(())
     }
 
-    fn write_profiles(&mut self, batch: &mut Writes) {
+    fn write_profiles(&mut self, batch: &mut sled::Batch) {
         let written = self.known.profiles.write(batch, &self.sealer);
         self.unwritten.set(self.unwritten.get() + written);
     }
@@ -302,7 +301,7 @@ impl Store {
         if !self.is_behind() {
             return Ok(());
         }
-        let mut batch = Writes::default();
+        let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.remove(INTENT);
         self.commit(batch)?;
@@ -311,7 +310,7 @@ impl Store {
         Ok(())
     }
 
-    fn commit(&mut self, batch: Writes) -> Result<(), StateError> {
+    fn commit(&mut self, batch: sled::Batch) -> Result<(), StateError> {
         if self.temporary.is_some() {
             return Ok(());
         }
@@ -319,7 +318,7 @@ impl Store {
         let gone = std::mem::take(&mut self.known.forgotten_rows);
         let profiles = self.known.profiles.take_values();
         self.keeper.write(self.unwritten.take(), move |d| {
-            d.tree.apply_batch(batch.into_batch())?;
+            d.tree.apply_batch(batch)?;
             // Behind the effect for which they go, in the same log.
             gone.into_iter().try_for_each(|sequence| d.window.remove(numbered("rows", sequence)).map(drop))?;
             crash_point("state-unflushed");

@@ -2,7 +2,6 @@
 
 use super::Store;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::writes::Writes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ pub struct TopicPosition {
 impl Store {
     /// Writes one value.
     fn put<T: Serialize + ?Sized>(&mut self, key: &[u8], value: &T) -> Result<(), StateError> {
-        let mut batch = Writes::default();
+        let mut batch = sled::Batch::default();
         batch.insert(key, self.seal(key, value));
         self.commit(batch)
     }

@@ -2,12 +2,11 @@
 
 use super::{BASELINE, EVIDENCE, MET, NO_DELTA, PROGRESS, Store};
 use crate::daemon::state::numbered::numbered;
-use crate::daemon::state::writes::Writes;
 use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
 
 impl Store {
-    pub(super) fn write_applied(&mut self, batch: &mut Writes, ledger: &Ledger) {
+    pub(super) fn write_applied(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {
         let Some(intent) = self.known.applied.take() else { return };
         self.write_profiles(batch);
         let sequence = intent.after.sequence;
@@ -56,7 +55,7 @@ impl Store {
 
     /// Rewrites as many ledger shards as the deltas written so far have paid for, so that the deltas before them can go:
     /// every byte is written about three times in all, and a start reads about as many deltas as there is ledger.
-    fn write_shards(&mut self, batch: &mut Writes, ledger: &Ledger, sequence: u64) {
+    fn write_shards(&mut self, batch: &mut sled::Batch, ledger: &Ledger, sequence: u64) {
         for _ in 0..SHARDS {
             let cost = ledger.shard_bytes(self.known.next_shard).max(256);
             if self.known.credit < cost {
@@ -66,7 +65,7 @@ impl Store {
             let key = numbered("shard", self.known.next_shard as u64);
             batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.known.next_shard))));
             let key = numbered("said", self.known.next_shard as u64);
-            match ledger.said().map(|said| said.shard_to_bytes(self.known.next_shard)) {
+            match ledger.said.as_ref().map(|said| said.shard_to_bytes(self.known.next_shard)) {
                 Some(bytes) => {
                     batch.insert(key.clone(), self.seal(&key, &bytes));
                 }

@@ -6,7 +6,6 @@ use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::profile_journal::INTENT_VERSION;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::rows::RowBlock;
-use crate::daemon::state::writes::Writes;
 use crate::faults::crash_point;
 use crate::ledger::delta::LedgerDelta;
 use crate::ledger::per_subject::Ledger;
@@ -53,7 +52,7 @@ impl Store {
         if self.temporary.is_some() {
             return Ok(());
         }
-        let mut batch = Writes::default();
+        let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
         if let Some(met) = &intent.met {

@@ -92,7 +92,7 @@ impl Store {
             self.known.shard_sequence[shard] = sequence;
             ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
         }
-        if let Some(said) = ledger.said_mut() {
+        if let Some(said) = &mut ledger.said {
             for (key, sealed) in self.scan("said")? {
                 let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
                 said.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of what was said cannot be read"))?;
