@@ -9,7 +9,7 @@ use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::codec::{CatalogGroup, LineLayout};
 use crate::config::{Config, Used, placed};
-use crate::io::file::{GroupColumns, Replacement, whole};
+use crate::io::file::{Replacement, whole};
 use crate::ledger::per_subject::Ledger;
 use crate::records::codebook::{CellId, Codebook};
 use crate::records::digest::NameDigest;
@@ -66,7 +66,7 @@ pub fn ready(config: &Config) -> Result<Replacement, AnonymizeError> {
         whole::check(path)?;
     }
     let format = file_format(config.sink.format(), config.source.separator);
-    Replacement::ready(&placed(&config.sink.path, GROUP), GROUP, format).map_err(AnonymizeError::from)
+    Ok(Replacement::ready(&placed(&config.sink.path, GROUP), format)?)
 }
 
 /// Writes what was settled.
@@ -95,7 +95,6 @@ pub fn release(
     verify_population(&verified, 0, &layout, &population, &claims::of_population(models))?;
     let aggregate_terms = aggregate_terms(input, &attributes, aggregates);
     verify_aggregates(&verified, 0, &layout, quasi, &aggregate_terms, subjects, k)?;
-    let columns = columns(&names);
     let mut lines = Vec::new();
     if let Some(insertion) = insertion {
         let mixed = mixed(insertion, input, (&attributes, &cells), (&verified, &layout), quasi, k)?;
@@ -111,7 +110,7 @@ pub fn release(
             lines.push(b'\n');
         }
     }
-    place.fill(&columns, &lines)?;
+    place.fill(&columns(&names), |write| write(&lines))?;
     Ok(Written { risk: verified.risk(), hidden, aggregated })
 }
 
@@ -120,9 +119,9 @@ pub fn names(input: &Input) -> Vec<&str> {
     input.leaving.iter().map(|&a| input.schema.attributes[a].name.as_str()).collect()
 }
 
-/// The group that leaves.
-pub fn columns(names: &[&str]) -> GroupColumns {
-    GroupColumns { name: GROUP.into(), columns: names.iter().map(|&n| n.to_owned()).collect() }
+/// The columns of the group that leaves.
+pub fn columns(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// What verification is told of the group.

@@ -40,11 +40,10 @@ impl<News> Told<News> {
 }
 
 impl<News: Send + 'static> Feed<News> {
-    /// What a reader says by `news`, and the flag that tells it when nobody listens any more.
-    #[must_use]
-    pub fn new(news: Receiver<News>) -> (Self, Arc<AtomicBool>) {
-        let over = Arc::new(AtomicBool::new(false));
-        (Self { news, over: Arc::clone(&over) }, over)
+    /// A feed of `news` without a thread.
+    #[cfg(test)]
+    pub(super) fn new(news: Receiver<News>) -> Self {
+        Self { news, over: Arc::default() }
     }
 
     /// Lets `read` read on a thread of its own, called `thread`. At most `waiting` news wait.
@@ -57,10 +56,10 @@ impl<News: Send + 'static> Feed<News> {
         read: impl FnOnce(&Told<News>) + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, news) = bounded(waiting);
-        let (feed, over) = Self::new(news);
-        let told = Told { news: sender, over };
+        let over = Arc::<AtomicBool>::default();
+        let told = Told { news: sender, over: Arc::clone(&over) };
         // A panic closes the channel, and that is heard.
         std::thread::Builder::new().name(thread.to_owned()).spawn(move || read(&told))?;
-        Ok(feed)
+        Ok(Self { news, over })
     }
 }

@@ -64,7 +64,8 @@ pub fn read_spilling(
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<WholeTable, TableError> {
     let standing = Standing::of(request.path, request.more, request.format)?;
-    let reading = Reading { spilling: Some(Spilling::new(spill)), ..Reading::open(request)? };
+    let spilling = Some(Spilling { asked: *spill, writer: None, rows: 0 });
+    let reading = Reading { spilling, ..Reading::open(request)? };
     let read = read_all(reading, request, progress)?;
     standing.refuse_changed(request.path, request.more, request.format)?;
     Ok(read)
@@ -81,11 +82,11 @@ pub fn read_lines(
 ) -> Result<WholeTable, TableError> {
     let columns = ColumnChoice { wanted: request.columns, at_most: request.max_columns };
     let source = FileSource::of_lines(request.path, lines, request.limits, columns);
-    read_all(Reading::of(source, Vec::new(), false), request, progress)
+    read_all(Reading::of(source, Vec::new(), Vec::new(), false), request, progress)
 }
 
 fn read_all(
-    mut reading: Reading,
+    mut reading: Reading<'_>,
     request: &Request<'_>,
     progress: &mut dyn FnMut(ReadProgress),
 ) -> Result<WholeTable, TableError> {
@@ -117,7 +118,7 @@ fn read_all(
 /// What reads a described table: its columns, and the attribute of each cell.
 type Described = (FileSource, Vec<TableColumn>, Vec<Arc<Attribute>>);
 
-struct Reading {
+struct Reading<'a> {
     source: FileSource,
     columns: Vec<TableColumn>,
     rows: usize,
@@ -129,10 +130,10 @@ struct Reading {
     /// Of a described table: the attribute of each cell that is read. Behind those of the columns are others from which their times count.
     attributes: Vec<Arc<Attribute>>,
     cut: bool,
-    spilling: Option<Spilling>,
+    spilling: Option<Spilling<'a>>,
 }
 
-impl Reading {
+impl Reading<'_> {
     fn open(request: &Request<'_>) -> Result<Self, TableError> {
         let described = request.schema.is_some();
         let (source, columns, attributes) = match request.schema {
@@ -147,22 +148,20 @@ impl Reading {
                 (source, Vec::new(), Vec::new())
             }
         };
-        Ok(Self { attributes, ..Self::of(source, columns, described) })
+        Ok(Self::of(source, columns, attributes, described))
     }
 
-    fn of(source: FileSource, columns: Vec<TableColumn>, described: bool) -> Self {
-        let (unreadable, unknown_cells, long_rows) = (BTreeMap::new(), 0, None);
-        let numbers = RecordNumbers::default();
+    fn of(source: FileSource, columns: Vec<TableColumn>, attributes: Vec<Arc<Attribute>>, described: bool) -> Self {
         let mut reading = Self {
             source,
             columns,
             rows: 0,
-            numbers,
-            unreadable,
-            unknown_cells,
-            long_rows,
+            numbers: RecordNumbers::default(),
+            unreadable: BTreeMap::new(),
+            unknown_cells: 0,
+            long_rows: None,
             described,
-            attributes: Vec::new(),
+            attributes,
             cut: false,
             spilling: None,
         };
@@ -321,11 +320,10 @@ impl Reading {
         if let (false, Some(wanted)) = (self.described, request.columns) {
             self.source.missing_columns(wanted)?;
         }
-        let mut spilled = None;
-        if let Some(spilling) = self.spilling.as_mut().filter(|spilling| spilling.has_begun()) {
-            // What is written last may be all that a column has.
-            spilled = spilling.finish(&mut self.columns, self.rows)?;
-        }
+        let mut spilled = match &mut self.spilling {
+            Some(spilling) => spilling.finish(&mut self.columns, self.rows)?,
+            None => None,
+        };
         if !self.described && spilled.is_none() {
             fold_nulls(&mut self.columns);
         }

@@ -64,8 +64,11 @@ impl Source for Script {
                 turn.input.closed = Closed::Replay;
                 Next::Batch(turn, None)
             }
-            Some(Step::Revoked(partition)) => Next::Notice(Notice::Revoked(vec![(0, partition)], Box::new(|| {}))),
-            Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay),
+            Some(Step::Revoked(partition)) => {
+                let (places, acknowledge) = (vec![(0, partition)], crossbeam_channel::unbounded().0);
+                Next::Notice(Notice::Revoked { places, acknowledge })
+            }
+            Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay { gone: Ranges::new() }),
             Some(step @ (Step::Passed | Step::Alone)) => {
                 (self.passed, self.alone) = (true, matches!(step, Step::Alone));
                 Next::Nothing

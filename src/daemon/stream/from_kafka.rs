@@ -16,8 +16,7 @@ use crate::daemon::state::records::Intent;
 use crate::io::input::Origin;
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::io::kafka::ending::Ending;
-use crate::io::kafka::feed::{FeedConsumer, subscribe};
+use crate::io::kafka::feed::{Ending, FeedConsumer, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::offsets;
@@ -202,7 +201,7 @@ fn refuse_rewind(
 fn hear(cluster: &Cluster, heard: &mut Option<Refusal>, telemetry: &Telemetry) {
     let refusal = cluster.hearing().refusal();
     if let Some(new) = refusal.filter(|_| refusal != *heard) {
-        SourceRefused { refusal: new.label(), told: &cluster.told(new) }.emit(telemetry);
+        SourceRefused { refusal: new.label(), told: &cluster.told(new).1 }.emit(telemetry);
     }
     *heard = refusal;
 }

@@ -1,10 +1,10 @@
 //! A topic as the source of a stream.
 
-use super::source::{Acknowledge, Next, Notice, Source, SourceFailure};
+use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
 use crate::io::input::Ranges;
 use crate::io::kafka::connection::Cluster;
-use crate::io::kafka::feed::{self, Command, Feed};
+use crate::io::kafka::feed::{Feed, Rewind};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::offsets;
 use crate::telemetry::{InputLost, SourceConnected, SourceLost, Telemetry};
@@ -30,7 +30,7 @@ const LAST_LOOK: Duration = Duration::from_secs(5);
 pub struct KafkaSource<'a> {
     group: Group<'a>,
     feed: &'a Receiver<Feed>,
-    commands: &'a Sender<Command>,
+    commands: &'a Sender<Rewind>,
     health: &'a Arc<Health>,
     /// Of the brokers, as it is configured.
     address: &'a str,
@@ -39,22 +39,16 @@ pub struct KafkaSource<'a> {
     /// Batches of older epochs are void.
     epoch: u64,
     /// What the reader has said and nobody has heard yet.
-    next: Option<Said>,
+    next: Option<Result<Next, SourceFailure>>,
     connected: bool,
 }
 
 /// A batch may be encoded before its turn.
-enum Said {
-    Batch(Turn),
-    Notice(feed::Notice),
-}
-
-impl From<Feed> for Said {
-    fn from(event: Feed) -> Self {
-        match event {
-            Feed::Batch(input) => Self::Batch(input.into()),
-            Feed::Notice(notice) => Self::Notice(notice),
-        }
+fn next_of(event: Feed) -> Result<Next, SourceFailure> {
+    match event {
+        Feed::Batch(input) => Ok(Next::Batch(input.into(), None)),
+        Feed::Notice(notice) => Ok(Next::Notice(notice)),
+        Feed::Failed(failure) => Err(failure.into()),
     }
 }
 
@@ -64,7 +58,7 @@ impl<'a> KafkaSource<'a> {
     pub fn new(
         group: Group<'a>,
         feed: &'a Receiver<Feed>,
-        commands: &'a Sender<Command>,
+        commands: &'a Sender<Rewind>,
         health: &'a Arc<Health>,
         address: &'a str,
         telemetry: &'a Telemetry,
@@ -96,29 +90,19 @@ impl<'a> KafkaSource<'a> {
             InputLost { topic, partition, from, to }.emit();
         }
     }
-
-    fn acknowledging(&self, acknowledge: Sender<()>) -> Acknowledge {
-        let health = Arc::clone(self.health);
-        Box::new(move || {
-            if acknowledge.send(()).is_err() {
-                // The reader has given up waiting; the group has moved on without us, and fences what we would still commit.
-                health.note_error();
-            }
-        })
-    }
 }
 
 impl Upcoming for KafkaSource<'_> {
     fn look(&mut self, over: &AtomicBool) -> Option<&mut Turn> {
         while self.next.is_none() {
             match self.feed.recv_timeout(POLL_INTERVAL) {
-                Ok(event) => self.next = Some(event.into()),
+                Ok(event) => self.next = Some(next_of(event)),
                 Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Acquire) => {}
                 Err(_) => return None,
             }
         }
         match &mut self.next {
-            Some(Said::Batch(turn)) if turn.input.epoch == self.epoch => Some(turn),
+            Some(Ok(Next::Batch(turn, _))) if turn.input.epoch == self.epoch => Some(turn),
             _ => None,
         }
     }
@@ -130,37 +114,29 @@ impl Source for KafkaSource<'_> {
         if self.stop.load(Ordering::Acquire) {
             return Ok(Next::End(Settling::Shutdown));
         }
-        let said = match self.next.take() {
-            Some(said) => said,
+        let next = match self.next.take() {
+            Some(next) => next?,
             None => match self.feed.recv_timeout(wait) {
-                Ok(event) => event.into(),
+                Ok(event) => next_of(event)?,
                 Err(RecvTimeoutError::Timeout) => return Ok(Next::Nothing),
                 Err(RecvTimeoutError::Disconnected) => return Err(SourceFailure::ReaderGone),
             },
         };
-        Ok(match said {
-            Said::Batch(turn) if turn.input.epoch != self.epoch || turn.input.records() == 0 => Next::Nothing,
-            Said::Batch(turn) => Next::Batch(turn, None),
-            Said::Notice(feed::Notice::Assigned { places }) => Next::Notice(Notice::Assigned(places)),
-            Said::Notice(feed::Notice::Revoked { places, acknowledge }) => {
-                Next::Notice(Notice::Revoked(places, self.acknowledging(acknowledge)))
+        match &next {
+            Next::Batch(turn, _) if turn.input.epoch != self.epoch || turn.input.records() == 0 => {
+                return Ok(Next::Nothing);
             }
-            Said::Notice(feed::Notice::Lost { places, acknowledge }) => {
-                Next::Notice(Notice::Lost(places, self.acknowledging(acknowledge)))
-            }
-            Said::Notice(feed::Notice::CannotReplay { gone }) => {
-                self.tell_of_loss(&gone);
-                Next::Notice(Notice::CannotReplay)
-            }
-            Said::Notice(feed::Notice::Failed(failure)) => return Err(failure.into()),
-        })
+            Next::Notice(Notice::CannotReplay { gone }) => self.tell_of_loss(gone),
+            _ => {}
+        }
+        Ok(next)
     }
 
     /// The batch in hand is read again with the rest: a partition of it may have moved meanwhile.
     fn rewind(&mut self, _: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure> {
         self.epoch += 1;
         let replay = Some(ranges).filter(|ranges| !ranges.is_empty());
-        self.commands.send(Command::Rewind { epoch: self.epoch, replay }).map_err(|_| SourceFailure::ReaderGone)
+        self.commands.send(Rewind { epoch: self.epoch, replay }).map_err(|_| SourceFailure::ReaderGone)
     }
 
     fn is_live(&self) -> bool {

@@ -2,9 +2,11 @@
 
 use crate::daemon::engine::{Settling, Turn, Upcoming};
 use crate::io::file::SourceError;
-use crate::io::input::{Place, Ranges};
+use crate::io::input::Ranges;
 use crate::io::kafka::connection::KafkaFailure;
 use std::time::Duration;
+
+pub use crate::io::kafka::feed::Notice;
 
 /// A source of batches. While a batch leaves, the next one can be looked at ([`Upcoming`]).
 pub trait Source: Upcoming {
@@ -39,27 +41,12 @@ pub trait Source: Upcoming {
 pub enum Next {
     /// A batch; where the source ends with it, how the records that are held settle with it.
     Batch(Turn, Option<Settling>),
-    /// What must be known of the partitions.
+    /// A change of the partitions, or the end of their reader.
     Notice(Notice),
     /// Nothing within the time.
     Nothing,
     /// Nothing more will come; what is held settles.
     End(Settling),
-}
-
-/// Says that partitions may be let go.
-pub type Acknowledge = Box<dyn FnOnce() + Send>;
-
-/// What must be known of the partitions of a source.
-pub enum Notice {
-    /// Partitions were given to this instance.
-    Assigned(Vec<Place>),
-    /// Partitions are being taken away: what they hold settles, then that is acknowledged.
-    Revoked(Vec<Place>, Acknowledge),
-    /// Partitions are gone already.
-    Lost(Vec<Place>, Acknowledge),
-    /// The batch that was to be repeated cannot be: a partition of it is not ours any more, or has moved on.
-    CannotReplay,
 }
 
 /// Why a source cannot be read on.

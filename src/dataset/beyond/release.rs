@@ -48,9 +48,9 @@ pub fn release(
     let whole = verification.whole()?;
     let (names, count) = (names(input), lines.count);
     let (mut done, mut told) = (0, 0);
-    place.fill_by(&columns(&names), |filling| {
+    place.fill(&columns(&names), |write| {
         lines.each(&whole, data.room.left() / 2, |line, times| {
-            filling.line(line, times)?;
+            (0..times).try_for_each(|_| write(line))?;
             done += u64::from(times);
             if done - told >= 1 << 16 {
                 told = done;

@@ -6,12 +6,10 @@ use std::path::Path;
 use csv_core::ReadRecordResult;
 use serde::{Deserialize, Serialize};
 
-use super::SourceError;
 use super::foreign::no_csv;
-use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
-use super::waiting::StopFlag;
+use super::{Next, Reading, SourceError, StopFlag};
 use crate::codec::{CsvCodec, Field, Limits, Row, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
@@ -31,7 +29,7 @@ enum Parsed {
 pub(super) struct CsvRows {
     pub stream: Stream,
     automaton: csv_core::Reader,
-    codec: CsvCodec,
+    pub codec: CsvCodec,
     max_record_bytes: usize,
     text: Vec<u8>,
     ends: Vec<usize>,
@@ -39,7 +37,8 @@ pub(super) struct CsvRows {
     ends_len: usize,
     /// Line breaks read so far, those between rows left out.
     line: u64,
-    long: Option<LongRows>,
+    /// Rows since this was last taken that span suspiciously many lines.
+    pub long: Option<LongRows>,
 }
 
 /// Rows that span so many lines that a quote is likely to be open by mistake.
@@ -75,16 +74,9 @@ impl std::fmt::Debug for CsvRows {
 
 impl CsvRows {
     /// The rows under the header.
-    pub fn open(
-        path: &Path,
-        separator: u8,
-        fields: &[Field],
-        limits: Limits,
-        unknown: Unknown,
-        stop: &StopFlag,
-    ) -> Result<Self, SourceError> {
-        let mut rows = Self::under_header(path, separator, limits, stop)?;
-        rows.codec = CsvCodec::new(rows.row(), fields, unknown)
+    pub fn open(path: &Path, separator: u8, reading: &Reading) -> Result<Self, SourceError> {
+        let mut rows = Self::under_header(path, separator, reading.limits, &reading.stop)?;
+        rows.codec = CsvCodec::new(rows.row(), &reading.fields, reading.unknown)
             .map_err(|source| SourceError::Header { path: path.into(), source })?;
         Ok(rows)
     }
@@ -124,28 +116,15 @@ impl CsvRows {
             line: 0,
             long: None,
         };
-        let start = rows.stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
-        if let Some(what) = no_csv(start) {
+        let unread = |source| SourceError::Read { path: path.into(), byte: 0, source };
+        if let Some(what) = no_csv(rows.stream.fill().map_err(unread)?) {
             return Err(SourceError::Foreign { path: path.into(), what });
         }
-        match rows.parse().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })? {
-            Parsed::End => return Err(SourceError::NoHeader { path: path.into() }),
-            Parsed::Rejected(rejection) => {
-                return Err(SourceError::UnreadableHeader { path: path.into(), rejection });
-            }
-            Parsed::Row => {}
+        match rows.parse().map_err(unread)? {
+            Parsed::End => Err(SourceError::NoHeader { path: path.into() }),
+            Parsed::Rejected(rejection) => Err(SourceError::UnreadableHeader { path: path.into(), rejection }),
+            Parsed::Row => Ok(rows),
         }
-        Ok(rows)
-    }
-
-    /// Attributes without a column.
-    pub fn absent(&self) -> &[usize] {
-        self.codec.absent()
-    }
-
-    /// Columns that the schema does not know.
-    pub fn unknown(&self) -> &[String] {
-        self.codec.unknown()
     }
 
     pub fn next(&mut self, coordinate: Coordinate, into: &mut RawBatch) -> io::Result<Next> {
@@ -165,11 +144,6 @@ impl CsvRows {
             (long.lines, long.rows) = (long.lines + lines, long.rows + 1);
         }
         Ok(next)
-    }
-
-    /// The rows since the last call that span suspiciously many lines.
-    pub fn take_long(&mut self) -> Option<LongRows> {
-        self.long.take()
     }
 
     fn row(&self) -> Row<'_> {
@@ -213,28 +187,16 @@ impl CsvRows {
                 ReadRecordResult::InputEmpty if ended => {
                     self.automaton.reset();
                     let fits = size <= self.max_record_bytes;
-                    return Ok(Parsed::Rejected(if fits {
-                        RejectionReason::MalformedRow
-                    } else {
-                        RejectionReason::Oversized
-                    }));
+                    let reason = if fits { RejectionReason::MalformedRow } else { RejectionReason::Oversized };
+                    return Ok(Parsed::Rejected(reason));
                 }
                 // `End` answers empty input alone, which is never given.
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => {}
-                ReadRecordResult::OutputFull => {
-                    if size > self.max_record_bytes {
-                        self.text_len = 0;
-                    } else {
-                        self.text.resize(self.text.len() * 2, 0);
-                    }
-                }
-                ReadRecordResult::OutputEndsFull => {
-                    if size > self.max_record_bytes {
-                        self.ends_len = 0;
-                    } else {
-                        self.ends.resize(self.ends.len() * 2, 0);
-                    }
-                }
+                // A row that is too long is passed over in the room that there is.
+                ReadRecordResult::OutputFull if size > self.max_record_bytes => self.text_len = 0,
+                ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull if size > self.max_record_bytes => self.ends_len = 0,
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
             }
         }
     }

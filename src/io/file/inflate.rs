@@ -1,11 +1,10 @@
 //! Compressed inputs: told by how they begin, and read as the text that is in them.
 
-use std::io::{self, BufReader, Chain, Cursor, Read};
-use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
-use super::gzip::Members;
-use super::waiting::{StopFlag, comes, wait};
+use flate2::bufread::GzDecoder;
+
+use super::pipe::is_stop;
 
 /// Compressed bytes held at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -32,127 +31,6 @@ impl Compression {
             _ => None,
         }
     }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstandard => "Zstandard",
-        }
-    }
-}
-
-type Raw = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
-
-enum Inner {
-    /// No more has been read than these bytes, which leave in doubt what it is.
-    Begins {
-        input: Box<dyn Read + Send>,
-        start: Vec<u8>,
-    },
-    Plain(Raw),
-    Gzip(Box<Members<BufReader<Raw>>>),
-    Zstandard(Box<zstd::stream::read::Decoder<'static, BufReader<Raw>>>),
-    /// Reading has failed: nothing behind a fault is given, and no end.
-    Broken,
-}
-
-/// A pipe that is asked before it is read, and says when it would have to be waited for.
-struct Asked {
-    input: Box<dyn Read + Send>,
-    pipe: OwnedFd,
-}
-
-impl Read for Asked {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if comes(&self.pipe, Duration::ZERO)? { self.input.read(into) } else { Err(io::ErrorKind::WouldBlock.into()) }
-    }
-}
-
-/// An input as the text that is in it: gzip and Zstandard are told by their first bytes and decompressed as they are read, members and
-/// frames one after the other as one text. Everything else is given as it is.
-///
-/// Memory: a window of the compression, at most 128 MiB, however much is in it.
-pub(super) struct Inflated {
-    inner: Inner,
-    compression: Option<Compression>,
-    /// What to ask whether there is more; none for a regular file.
-    pipe: Option<OwnedFd>,
-    /// Whether a read waits for more of a pipe.
-    waits: bool,
-    /// When it does not wait any more.
-    stop: StopFlag,
-}
-
-impl Inflated {
-    /// The input from its beginning. Nothing is read yet.
-    ///
-    /// # Errors
-    /// When the pipe cannot be asked.
-    pub fn new(input: Box<dyn Read + Send>, pipe: Option<OwnedFd>, stop: StopFlag) -> io::Result<Self> {
-        let asked = pipe.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let input: Box<dyn Read + Send> = match asked {
-            Some(pipe) => Box::new(Asked { input, pipe }),
-            None => input,
-        };
-        let inner = Inner::Begins { input, start: Vec::new() };
-        Ok(Self { inner, compression: None, pipe, waits: true, stop })
-    }
-
-    /// Text that is known not to be compressed.
-    pub fn plain(input: Box<dyn Read + Send>) -> Self {
-        let inner = Inner::Plain(Cursor::new(Vec::new()).chain(input));
-        Self { inner, compression: None, pipe: None, waits: true, stop: StopFlag::default() }
-    }
-
-    /// How it is compressed, once something has been read.
-    pub fn compression(&self) -> Option<Compression> {
-        self.compression
-    }
-
-    /// Whether a read waits for more of a pipe, or is an error that says that it would have to.
-    pub fn set_waiting(&mut self, waits: bool) {
-        self.waits = waits;
-    }
-
-    /// Looks at the first bytes, if nobody has yet.
-    fn begin(&mut self) -> io::Result<()> {
-        let Inner::Begins { input, start } = &mut self.inner else { return Ok(()) };
-        let mut bytes = vec![0; BUFFER_BYTES];
-        // A pipe is not waited for longer than its first bytes leave in doubt.
-        while start.len() < BEGINNING && may_be_compressed(start) {
-            // All that is there: who looks at the beginning of plain text wants more than this does.
-            match input.read(&mut bytes) {
-                Ok(0) => break,
-                Ok(count) => start.extend_from_slice(&bytes[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let Inner::Begins { input, start } = std::mem::replace(&mut self.inner, Inner::Broken) else { return Ok(()) };
-        self.compression = Compression::of(&start);
-        let raw = Cursor::new(start).chain(input);
-        let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
-        self.inner = match self.compression {
-            None => Inner::Plain(raw),
-            Some(Compression::Gzip) => Inner::Gzip(Box::new(Members::new(buffered(raw)))),
-            Some(Compression::Zstandard) => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered(raw))?;
-                decoder.window_log_max(LARGEST_WINDOW)?;
-                Inner::Zstandard(Box::new(decoder))
-            }
-        };
-        Ok(())
-    }
-
-    fn read_some(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.begin()?;
-        match &mut self.inner {
-            Inner::Begins { .. } | Inner::Broken => Err(io::Error::other("an earlier read has failed")),
-            Inner::Plain(raw) => raw.read(into),
-            Inner::Gzip(members) => members.read(into),
-            Inner::Zstandard(decoder) => decoder.read(into),
-        }
-    }
 }
 
 /// Whether more bytes might still make a compressed file of these.
@@ -164,54 +42,134 @@ fn may_be_compressed(start: &[u8]) -> bool {
     }
 }
 
-impl Read for Inflated {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let error = match self.read_some(into) {
-                Ok(count) => return Ok(count),
-                Err(error) => error,
-            };
-            match (error.kind(), &self.pipe, self.compression) {
-                (io::ErrorKind::WouldBlock, Some(pipe), _) if self.waits => wait(pipe, &self.stop)?,
-                (io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted, ..) => return Err(error),
-                (.., by) => {
-                    self.inner = Inner::Broken;
-                    return Err(match by {
-                        Some(by) => told(&error, by),
-                        None => error,
-                    });
-                }
+type Input = Box<dyn Read + Send>;
+type Raw = Chain<Cursor<Vec<u8>>, Input>;
+
+/// An input as the text that is in it: gzip and Zstandard are told by their first bytes and decompressed as they are read, members and
+/// frames one after the other as one text. Everything else is given as it is.
+///
+/// Memory: a window of the compression, at most 128 MiB, however much is in it. A read that fails with `WouldBlock` can be repeated;
+/// behind any other error nothing is given, and no end.
+pub(super) enum Inflated {
+    /// No more has been read than these bytes, which leave in doubt what it is.
+    Begins(Vec<u8>, Input),
+    Plain(Raw),
+    Gzip(Members<BufReader<Raw>>),
+    Zstandard(zstd::stream::read::Decoder<'static, BufReader<Raw>>),
+    Broken,
+}
+
+impl Inflated {
+    /// The input from its beginning. Nothing is read yet.
+    pub fn new(input: Input) -> Self {
+        Self::Begins(Vec::new(), input)
+    }
+
+    /// Looks at the first bytes. A pipe is not waited for longer than they leave in doubt what it is.
+    fn begin(&mut self) -> io::Result<()> {
+        let Self::Begins(start, input) = self else { return Ok(()) };
+        let mut bytes = vec![0; BUFFER_BYTES];
+        while start.len() < BEGINNING && may_be_compressed(start) {
+            match input.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(count) => start.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
+        let Self::Begins(start, input) = std::mem::replace(self, Self::Broken) else { return Ok(()) };
+        let compression = Compression::of(&start);
+        let raw = Cursor::new(start).chain(input);
+        let buffered = |raw| BufReader::with_capacity(BUFFER_BYTES, raw);
+        *self = match compression {
+            None => Self::Plain(raw),
+            Some(Compression::Gzip) => Self::Gzip(Members::new(buffered(raw))),
+            Some(Compression::Zstandard) => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered(raw))?;
+                decoder.window_log_max(LARGEST_WINDOW)?;
+                Self::Zstandard(decoder)
+            }
+        };
+        Ok(())
+    }
+}
+
+impl Read for Inflated {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.begin().and_then(|()| match self {
+            Self::Begins(..) | Self::Broken => Err(io::Error::other("an earlier read has failed")),
+            Self::Plain(raw) => raw.read(into),
+            Self::Gzip(members) => members.read(into),
+            Self::Zstandard(decoder) => decoder.read(into),
+        });
+        read.map_err(|error| {
+            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+                return error;
+            }
+            match std::mem::replace(self, Self::Broken) {
+                _ if is_stop(&error) => error,
+                Self::Gzip(_) => told(&error, "gzip", "gzip -t"),
+                Self::Zstandard(_) => told(&error, "Zstandard", "zstd -t"),
+                _ => error,
+            }
+        })
     }
 }
 
 /// An error of the system as it is; one of the decompression in words that say what to do.
-fn told(error: &io::Error, by: Compression) -> io::Error {
+fn told(error: &io::Error, name: &str, tester: &str) -> io::Error {
     if let Some(code) = error.raw_os_error() {
         return io::Error::from_raw_os_error(code);
     }
-    let (name, kind) = (by.name(), error.kind());
+    let kind = error.kind();
     // Zstandard tells this apart by its text alone.
-    if error.to_string().contains("requires too much memory") {
-        return io::Error::new(
-            kind,
-            format!(
-                "its {name} window is larger than 128 MiB (compress it again without --long, or decompress it first)"
-            ),
-        );
-    }
-    let what = match kind {
-        io::ErrorKind::UnexpectedEof => "ends too early, the file is cut short",
-        _ => "is damaged",
+    let what = if error.to_string().contains("requires too much memory") {
+        "window is larger than 128 MiB (compress it again without --long, or decompress it first)".to_owned()
+    } else if kind == io::ErrorKind::UnexpectedEof {
+        format!("stream ends too early, the file is cut short (get it again; {tester} tests it)")
+    } else {
+        format!("stream is damaged (get it again; {tester} tests it)")
     };
-    io::Error::new(kind, format!("its {name} stream {what} (get it again; {} tests it)", tester(by)))
+    io::Error::new(kind, format!("its {name} {what}"))
 }
 
-fn tester(by: Compression) -> &'static str {
-    match by {
-        Compression::Gzip => "gzip -t",
-        Compression::Zstandard => "zstd -t",
+/// Members of gzip as one text. Zero bytes behind the last one are padding (tapes and block devices have it), as `gzip -d` takes them.
+pub(super) struct Members<R> {
+    /// Always some between two reads.
+    member: Option<GzDecoder<R>>,
+    /// There were zero bytes behind the member.
+    padded: bool,
+}
+
+impl<R: BufRead> Members<R> {
+    fn new(input: R) -> Self {
+        Self { member: Some(GzDecoder::new(input)), padded: false }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let count = member.read(into)?;
+            if count > 0 || into.is_empty() {
+                return Ok(count);
+            }
+            let behind = member.get_mut().fill_buf()?;
+            if behind.is_empty() {
+                return Ok(0);
+            }
+            let zeros = behind.iter().take_while(|byte| **byte == 0).count();
+            let more = zeros < behind.len();
+            member.get_mut().consume(zeros);
+            self.padded |= zeros > 0;
+            if more && self.padded {
+                break;
+            }
+            if more {
+                self.member = self.member.take().map(|member| GzDecoder::new(member.into_inner()));
+            }
+        }
+        Err(io::ErrorKind::InvalidData.into())
     }
 }
 

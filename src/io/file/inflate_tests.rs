@@ -1,18 +1,15 @@
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::{Field, Limits, Unknown};
 use crate::io::file::stream::Stream;
-use crate::io::file::{FileSource, Format, SourceError, SourcePosition};
+use crate::io::file::testing::{CSV, file, open, pipe};
+use crate::io::file::{Format, SourceError, SourcePosition, StopFlag};
 use crate::records::raw::RawBatch;
-
-const CSV: Format = Format::Csv { separator: b',' };
-const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -35,17 +32,6 @@ fn compressed(by: Compression, text: &[u8]) -> Vec<u8> {
 }
 
 const BOTH: [Compression; 2] = [Compression::Gzip, Compression::Zstandard];
-
-fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("in");
-    fs::write(&path, content).unwrap();
-    (directory, path)
-}
-
-fn open(path: &Path, format: Format) -> Result<FileSource, SourceError> {
-    FileSource::open(path, format, &[Field::flat("a"), Field::flat("b")], LIMITS, Unknown::Drop)
-}
 
 /// What comes out of a file that is read `size` records at a time: the records and the rejections of every call, and the
 /// position behind it.
@@ -222,23 +208,20 @@ fn compression_is_told_by_the_first_bytes_alone() {
         (b"", None),
     ] {
         assert_eq!(Compression::of(start), by, "{start:?}");
-        let mut inflated = Inflated::new(Box::new(Cursor::new(start.to_vec())), None, StopFlag::default()).unwrap();
+        let mut inflated = Inflated::new(Box::new(Cursor::new(start.to_vec())));
         let mut found = Vec::new();
         let read = inflated.read_to_end(&mut found);
         match by {
             None => assert_eq!((read.unwrap(), found.as_slice()), (start.len(), start)),
             Some(_) => assert!(read.is_err(), "{start:?} is no whole file"),
         }
-        assert_eq!(inflated.compression(), by);
     }
 }
 
 /// A pipe that stops for a while in the middle: what has come is given, and the wait for more can be given up.
 #[test]
 fn a_compressed_pipe_gives_what_has_come() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (_directory, path) = pipe();
     let (go_on, begun) = crossbeam_channel::bounded(0);
     let writer = std::thread::spawn({
         let path = path.clone();

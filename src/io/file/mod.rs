@@ -5,49 +5,49 @@
 //!
 //! | files | what they hold |
 //! |---|---|
-//! | `source`, `reader`, `position` | files as a source, one after the other, and how far they have been read |
+//! | `source`, `reader` | files as a source, one after the other |
 //! | `listing`, `pattern` | the files of a directory or a pattern |
-//! | `stream`, `inflate`, `gzip`, `waiting` | the text of a file, also where it is compressed or a pipe that is waited for |
+//! | `stream`, `inflate`, `pipe` | the text of a file, also where it is compressed or a pipe that is waited for |
 //! | `ndjson_lines`, `csv_rows`, `parquet_rows` | the records of each format |
 //! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
 //! | [`whole`] | a file that is written beside its place and renamed |
 //! | `outputs` | the output of a group in each format; the release of a data set |
-//! | [`sink`], `lineage` | verified batches into the outputs, dead letters and lineage |
+//! | [`sink`] | verified batches into the outputs, dead letters and lineage |
 //! | `source_error`, `sink_error` | what can go wrong |
 
 mod csv_rows;
 mod foreign;
-mod gzip;
 mod inflate;
-mod lineage;
 mod listing;
 mod ndjson_lines;
 mod outputs;
 mod parquet_rows;
 mod pattern;
-mod position;
+mod pipe;
 mod reader;
 pub mod sink;
 mod sink_error;
 mod source;
 mod source_error;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod undescribed;
-mod waiting;
 pub mod whole;
 
 pub use csv_rows::LongRows;
 pub use listing::{content_digest_of, digest_of, files_of, is_at_rest, is_of_several, telling};
-pub use outputs::{Filling, GroupColumns, Replacement, Visible};
+pub use outputs::{GroupColumns, Replacement, Visible};
 pub use parquet_rows::rows_announced;
-pub use position::SourcePosition;
-pub use reader::Reading;
+pub use pipe::StopFlag;
 pub use sink_error::SinkError;
-pub use source::{FileSource, ReadOutcome};
+pub use source::{FileSource, ReadOutcome, SourcePosition};
 pub use source_error::SourceError;
 pub use stream::{open_text, plain_length};
 pub use undescribed::{ColumnChoice, separator_of};
-pub use waiting::StopFlag;
+
+use crate::codec::{Field, Limits, Unknown};
+use crate::telemetry::RejectionReason;
 
 /// How records are written in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,4 +61,33 @@ pub enum Format {
     },
     /// Apache Parquet.
     Parquet,
+}
+
+/// How the files of a source are read.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// How they are written down.
+    pub format: Format,
+    /// What is read of a record.
+    pub fields: Vec<Field>,
+    /// What a record may cost.
+    pub limits: Limits,
+    /// What becomes of everything else in it.
+    pub unknown: Unknown,
+    /// When what takes long is given up.
+    pub stop: StopFlag,
+}
+
+/// The next record of a file, as the readers of the formats give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Added to the batch: a row, or one for each of its elements but those refused.
+    Record,
+    Rejected(RejectionReason),
+    Tombstone,
+    /// The input is something else: what, and the remedy.
+    Foreign(&'static str),
+    /// More columns than were allowed; only where nobody announced them.
+    TooManyColumns,
+    End,
 }

@@ -3,13 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use super::SourceError;
 use super::foreign::no_ndjson;
-use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
-use super::waiting::StopFlag;
-use crate::codec::{Decoder, Encoding, Field, JsonKeys, Limits, Refusal, Unknown, decoder};
+use super::{Next, Reading, SourceError};
+use crate::codec::{Decoder, Encoding, JsonKeys, Limits, Refusal, decoder};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
 
@@ -37,15 +35,10 @@ pub(super) struct NdjsonLines {
 
 impl NdjsonLines {
     /// The lines of a file.
-    pub fn open(
-        path: &Path,
-        fields: &[Field],
-        limits: Limits,
-        unknown: Unknown,
-        stop: &StopFlag,
-    ) -> Result<Self, SourceError> {
+    pub fn open(path: &Path, reading: &Reading) -> Result<Self, SourceError> {
+        let Reading { fields, limits, unknown, stop, .. } = reading;
         let stream = Stream::open(path, stop)?;
-        let codec = Codec::Fields(decoder(Encoding::Json, fields, limits, unknown));
+        let codec = Codec::Fields(decoder(Encoding::Json, fields, *limits, *unknown));
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
 

@@ -13,10 +13,10 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::whole::{Access, UnfinishedFile, lock};
+use super::whole::{self, Access, UnfinishedFile};
 use super::{Format, SinkError};
 use crate::codec::{Decoder, Encoding, Field, Limits, Unknown, decoder};
-use crate::config::{self, Sink};
+use crate::config::{Sink, Used};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 
 /// Bytes gathered before they are written.
@@ -75,7 +75,7 @@ impl Target {
                 if !found.is_file() {
                     return Err(SinkError::NotRegular { path: path.into() });
                 }
-                lock(&file, path)?;
+                whole::lock(&file, path, path)?;
                 if found.len() > 0 {
                     return Err(SinkError::Occupied { path: path.into() });
                 }
@@ -86,23 +86,19 @@ impl Target {
 
     fn path(&self) -> &Path {
         match self {
-            Self::Unfinished(file) => file.path(),
+            Self::Unfinished(file) => &file.path,
             Self::Growing(path, _) => path,
             Self::Spooled(_) | Self::Printed => Path::new("standard output"),
         }
     }
 
     fn failed(&self, source: io::Error) -> SinkError {
-        let byte = if let Self::Unfinished(file) = self { file.written() } else { 0 };
+        let byte = if let Self::Unfinished(file) = self { file.written } else { 0 };
         SinkError::Write { path: self.path().into(), byte, source }
     }
 
-    fn sync(&mut self) -> Result<(), SinkError> {
-        if let Self::Unfinished(file) = self { file.sync() } else { Ok(()) }
-    }
-
-    /// Shows what was written to readers, where they have not seen it yet.
-    fn show(&mut self) -> Result<(), SinkError> {
+    /// Shows what was written to readers, where they have not seen it yet: puts a file in its place.
+    pub fn show(&mut self) -> Result<(), SinkError> {
         match self {
             Self::Unfinished(file) => file.rename(),
             Self::Spooled(file) => {
@@ -175,30 +171,18 @@ impl Output {
     }
 
     /// Ends the output; brings it to the disk where it gets its name later.
-    pub fn finish(self) -> Result<FinishedOutput, SinkError> {
-        let mut target = match self {
+    pub fn finish(self) -> Result<Target, SinkError> {
+        let target = match self {
             Self::Lines(mut writer) => {
                 writer.flush().map_err(|source| writer.get_ref().failed(source))?;
-                writer.into_inner().map_err(|error| SinkError::Write {
-                    path: PathBuf::new(),
-                    byte: 0,
-                    source: error.into_error(),
-                })?
+                writer.into_parts().0
             }
             Self::Rows(rows) => rows.finish()?,
         };
-        target.sync()?;
-        Ok(FinishedOutput(target))
-    }
-}
-
-/// An output that is complete and on the disk.
-pub(super) struct FinishedOutput(Target);
-
-impl FinishedOutput {
-    /// Shows it to readers: puts it in its place.
-    pub fn show(mut self) -> Result<(), SinkError> {
-        self.0.show()
+        if let Target::Unfinished(file) = &target {
+            file.sync()?;
+        }
+        Ok(target)
     }
 }
 
@@ -283,55 +267,21 @@ fn unencoded(path: &Path, error: ParquetError) -> SinkError {
 }
 
 /// The file of each group; `-` for standard output.
-///
-/// # Errors
-/// When names do not fit, or standard output is asked for what it does not take.
-pub(super) fn output_paths(path: &Path, groups: &[GroupColumns], format: Format) -> Result<Vec<PathBuf>, SinkError> {
-    for (index, group) in groups.iter().enumerate() {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-        if group.name.is_empty() || group.name.starts_with('.') || !group.name.bytes().all(plain) {
-            return Err(SinkError::GroupName { name: group.name.clone() });
-        }
-        if groups[..index].iter().any(|earlier| earlier.name == group.name) {
-            return Err(SinkError::DuplicateGroup { name: group.name.clone() });
-        }
-    }
-    if let Format::Csv { separator } = format
-        && (!separator.is_ascii() || matches!(separator, b'"' | b'\n' | b'\r' | 0))
-    {
-        return Err(SinkError::Separator);
-    }
-    if groups.is_empty() {
-        return Err(SinkError::NoGroup);
-    }
+pub(super) fn output_paths(path: &Path, groups: &[GroupColumns]) -> Vec<PathBuf> {
     if path == Path::new("-") {
-        let simple = groups.len() == 1 && format == Format::Ndjson;
-        return if simple { Ok(vec![path.to_owned()]) } else { Err(SinkError::StandardOutput) };
+        return vec![path.to_owned()];
     }
-    Ok(groups.iter().map(|group| Sink::file_of(path, &group.name, groups.len() == 1)).collect())
+    groups.iter().map(|group| Sink::file_of(path, &group.name, groups.len() == 1)).collect()
 }
 
 /// The header line of a CSV file.
 fn header(columns: &[String], separator: u8) -> Vec<u8> {
-    let mut line = Vec::new();
-    for (index, column) in columns.iter().enumerate() {
-        if index > 0 {
-            line.push(separator);
-        }
-        let special = |b: u8| b == separator || matches!(b, b'"' | b'\n' | b'\r');
-        if column.is_empty() || column.bytes().any(special) {
-            line.push(b'"');
-            line.extend_from_slice(column.replace('"', "\"\"").as_bytes());
-            line.push(b'"');
-        } else {
-            line.extend_from_slice(column.as_bytes());
-        }
-    }
-    line.push(b'\n');
-    line
+    let mut writer = csv::WriterBuilder::new().delimiter(separator).from_writer(Vec::new());
+    let written = writer.write_record(columns).map(|()| writer.into_inner());
+    written.ok().and_then(Result::ok).expect("a vector takes every row")
 }
 
-/// The place of a release of one group that is made at once.
+/// The place of a release that is made at once.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,
@@ -342,75 +292,44 @@ pub struct Replacement {
 impl Replacement {
     /// The files that a release at `path` would write, for a comparison with those that are read.
     #[must_use]
-    pub fn files(path: &Path) -> Vec<config::Used> {
+    pub fn files(path: &Path) -> Vec<Used> {
         if path == Path::new("-") {
             return Vec::new();
         }
-        let Ok((_, unfinished)) = super::whole::place_and_unfinished(path) else { return Vec::new() };
-        vec![config::Used::file("--output", path), config::Used::file("the unfinished file of --output", &unfinished)]
+        let Ok((_, unfinished)) = whole::place_and_unfinished(path) else { return Vec::new() };
+        vec![Used::file("--output", path), Used::file("the unfinished file of --output", &unfinished)]
     }
 
     /// Looks at what is there and locks it; nothing changes.
     ///
     /// # Errors
-    /// When something else than a regular file is there, when another process writes it, and when names do not fit.
-    pub fn ready(path: &Path, group: &str, format: Format) -> Result<Self, SinkError> {
-        let columns = GroupColumns { name: group.to_owned(), columns: Vec::new() };
-        output_paths(path, &[columns], format)?;
-        let mut claimed = None;
-        if path != Path::new("-") {
-            let fault = |source| SinkError::Open { path: path.to_owned(), source };
-            if path.exists() && !path.is_file() {
-                return Err(SinkError::NotRegular { path: path.to_owned() });
-            }
-            let (place, _) = super::whole::place_and_unfinished(path).map_err(fault)?;
-            super::whole::has_parent(&place).map_err(fault)?;
-            claimed = super::whole::claim(&place).map_err(|error| error.at(path))?;
-        }
+    /// When something else than a regular file is there, and when another process writes it.
+    pub fn ready(path: &Path, format: Format) -> Result<Self, SinkError> {
+        let claimed = if path == Path::new("-") {
+            None
+        } else {
+            whole::regular(path)?;
+            whole::claim_place(path)?
+        };
         Ok(Self { path: path.to_owned(), format, _claimed: claimed })
     }
 
     /// Writes the lines (each with its line break) whole or not at all: a disk that is full leaves what was there before.
     ///
     /// # Errors
-    /// When writing fails, or another process has begun a release there.
-    pub fn fill(self, columns: &GroupColumns, lines: &[u8]) -> Result<(), SinkError> {
-        self.fill_by(columns, |filling| filling.lines(lines))
-    }
-
-    /// As [`fill`](Self::fill), where `write` has the lines one after the other.
-    ///
-    /// # Errors
-    /// As [`fill`](Self::fill), and those of `write`.
-    pub fn fill_by<E: From<SinkError>>(
+    /// When writing fails, or another process has begun a release there; those of `write`, which hands on the lines one after the other.
+    pub fn fill<E: From<SinkError>>(
         self,
-        columns: &GroupColumns,
-        write: impl FnOnce(&mut Filling) -> Result<(), E>,
+        columns: &[String],
+        write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), SinkError>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { path, format, _claimed: claimed } = self;
         // What was locked is locked once more by what is written.
         drop(claimed);
         let target = Target::open(&path, Visible::AtTheEnd, Access::Shared)?;
-        let mut filling = Filling(Output::of_group(target, format, &columns.columns)?);
-        write(&mut filling)?;
-        Ok(filling.0.finish()?.show()?)
-    }
-}
-
-/// A release that is being written.
-pub struct Filling(Output);
-
-impl Filling {
-    /// Writes a line, with its line break, so many times.
-    ///
-    /// # Errors
-    /// When writing fails.
-    pub fn line(&mut self, line: &[u8], times: u32) -> Result<(), SinkError> {
-        (0..times).try_for_each(|_| self.0.append(line))
-    }
-
-    fn lines(&mut self, lines: &[u8]) -> Result<(), SinkError> {
-        self.0.append(lines)
+        let mut output = Output::of_group(target, format, columns)?;
+        write(&mut |lines| output.append(lines))?;
+        Ok(output.finish()?.show()?)
     }
 }
 

@@ -9,10 +9,9 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 use parquet::errors::ParquetError;
 
 use super::listing::files_of;
-use super::position::Next;
 use super::stream::open_file;
 use super::undescribed::ColumnChoice;
-use super::{Format, SourceError};
+use super::{Format, Next, Reading, SourceError};
 use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 
@@ -22,7 +21,7 @@ const ROWS_AT_A_TIME: usize = 1024;
 /// The rows of a Parquet file. Only the columns that the schema wants are read.
 pub(super) struct ParquetRows {
     reader: ParquetRecordBatchReader,
-    codec: ArrowCodec,
+    pub codec: ArrowCodec,
     rows: Option<ArrowRows>,
     next_row: usize,
     rows_at_hand: usize,
@@ -31,7 +30,7 @@ pub(super) struct ParquetRows {
     /// Rows of each row group.
     groups: Vec<u64>,
     /// Name and type of every column that is read.
-    types: Vec<(String, String)>,
+    pub types: Vec<(String, String)>,
     /// Length of the file.
     pub length: u64,
 }
@@ -44,8 +43,8 @@ impl std::fmt::Debug for ParquetRows {
 
 impl ParquetRows {
     /// The rows of a file.
-    pub fn open(path: &Path, fields: &[Field], limits: Limits, unknown: Unknown) -> Result<Self, SourceError> {
-        Self::of(path, opened(path)?, fields, limits, unknown)
+    pub fn open(path: &Path, reading: &Reading) -> Result<Self, SourceError> {
+        Self::of(path, opened(path)?, &reading.fields, reading.limits, reading.unknown)
     }
 
     fn of(
@@ -64,9 +63,7 @@ impl ParquetRows {
             .map_err(|source| SourceError::Columns { path: path.into(), source })?;
         let projection = ProjectionMask::roots(builder.parquet_schema(), codec.roots().iter().copied());
         let read = codec.roots().iter().filter_map(|&root| builder.schema().fields().get(root));
-        let mut types: Vec<(String, String)> =
-            read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
-        types.sort_unstable();
+        let types = read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
         let reader = builder
             .with_projection(projection)
             .with_batch_size(ROWS_AT_A_TIME)
@@ -82,7 +79,7 @@ impl ParquetRows {
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
         let (file, length) = opened(path)?;
-        let copy = copy_of(path, &file)?;
+        let copy = file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(path, 0, &error))?;
         let mut leaves = Vec::new();
         for field in builder.schema().fields() {
@@ -95,29 +92,13 @@ impl ParquetRows {
         Ok((rows, names.into_iter().zip(fields).collect()))
     }
 
-    /// Name and type of every column that is read, by name.
-    pub fn types(&self) -> &[(String, String)] {
-        &self.types
-    }
-
-    /// Attributes without a column.
-    pub fn absent(&self) -> Vec<usize> {
-        self.codec.absent()
-    }
-
-    /// Columns that the schema does not know.
-    pub fn unknown(&self) -> &[String] {
-        self.codec.unknown()
-    }
-
     fn damaged(&self, path: &Path, coordinate: Coordinate) -> SourceError {
         let row = self.groups.iter().sum::<u64>().saturating_sub(self.left);
-        let mut end = 0;
-        let ended = |rows: &&u64| {
-            end += **rows;
-            end <= row
-        };
-        let before = self.groups.iter().take_while(ended).count();
+        let ends = self.groups.iter().scan(0, |end, rows| {
+            *end += rows;
+            Some(*end)
+        });
+        let before = ends.take_while(|end| *end <= row).count();
         let (group, groups) = ((before + 1).min(self.groups.len()), self.groups.len());
         SourceError::ParquetPage { path: path.into(), record: coordinate.offset.unsigned_abs(), group, groups }
     }
@@ -155,10 +136,6 @@ fn opened(path: &Path) -> Result<(File, u64), SourceError> {
     }
     let (file, length) = open_file(path)?;
     Ok((file, length.unwrap_or(0)))
-}
-
-fn copy_of(path: &Path, file: &File) -> Result<File, SourceError> {
-    file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })
 }
 
 /// Files that are opened to know how many rows there are.

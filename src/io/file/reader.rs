@@ -1,34 +1,16 @@
 //! One file, in whatever format.
 
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
 
 use super::csv_rows::{CsvRows, LongRows};
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
-use super::position::Next;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
-use super::waiting::StopFlag;
-use super::{Format, SourceError};
-use crate::codec::{Field, Limits, Unknown};
+use super::{Format, Next, Reading, SourceError, StopFlag};
+use crate::codec::{Field, Limits};
 use crate::records::raw::{Coordinate, RawBatch};
-
-/// How the files of a source are read.
-#[derive(Clone, Debug)]
-pub struct Reading {
-    /// How they are written down.
-    pub format: Format,
-    /// What is read of a record.
-    pub fields: Vec<Field>,
-    /// What a record may cost.
-    pub limits: Limits,
-    /// What becomes of everything else in it.
-    pub unknown: Unknown,
-    /// When what takes long is given up.
-    pub stop: StopFlag,
-}
 
 /// A file that is being read.
 #[derive(Debug)]
@@ -40,51 +22,38 @@ pub(super) enum Reader {
 
 /// What a file announces of its columns. Two files of one source announce the same.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Columns {
+struct Columns {
     absent: Vec<usize>,
-    unknown: Vec<String>,
-    /// Of Parquet, the types of the columns that are read.
-    types: Vec<(String, String)>,
+    /// Those that the schema does not know, and of Parquet those that are read, with their types.
+    types: BTreeMap<String, Option<String>>,
 }
 
 impl Columns {
-    /// What the first difference of two Parquet files is: names of columns are of their schemas, and no values.
+    /// The first difference of two Parquet files: names of columns are of their schemas, and no values.
     fn unlike(&self, first: &Self) -> String {
-        let name = |(name, _): &(String, String)| name.clone();
-        let of = |columns: &Self, wanted: &str| {
-            columns.types.iter().find(|(name, _)| name == wanted).map(|(_, t)| t.clone())
-        };
-        let mut names: Vec<String> = self.types.iter().chain(&first.types).map(name).collect();
-        names.extend(self.unknown.iter().chain(&first.unknown).cloned());
-        names.sort_unstable();
-        let has = |columns: &Self, name: &String| of(columns, name).is_some() || columns.unknown.contains(name);
-        for name in names {
-            let what = match (of(self, &name), of(first, &name)) {
-                (Some(own), Some(theirs)) if own != theirs => format!("\"{name}\" is {own}, not {theirs}"),
-                _ if !has(self, &name) => format!("without \"{name}\""),
-                _ if !has(first, &name) => format!("with \"{name}\""),
-                _ => continue,
-            };
-            return format!("columns or types ({what})");
-        }
-        "columns or types".to_owned()
+        let names: BTreeSet<&String> = self.types.keys().chain(first.types.keys()).collect();
+        let difference = names.into_iter().find_map(|name| match (self.types.get(name), first.types.get(name)) {
+            (Some(Some(own)), Some(Some(theirs))) if own != theirs => {
+                Some(format!(" (\"{name}\" is {own}, not {theirs})"))
+            }
+            (None, _) => Some(format!(" (without \"{name}\")")),
+            (_, None) => Some(format!(" (with \"{name}\")")),
+            _ => None,
+        });
+        format!("columns or types{}", difference.unwrap_or_default())
     }
 }
 
 impl Reader {
     /// The file at its beginning.
     pub fn open(path: &Path, reading: &Reading) -> Result<Self, SourceError> {
-        let Reading { format, fields, limits, unknown, stop } = reading;
-        let (limits, unknown) = (*limits, *unknown);
-        if *format != Format::Ndjson && fields.iter().any(|field| field.elements.is_some()) {
+        if reading.format != Format::Ndjson && reading.fields.iter().any(|field| field.elements.is_some()) {
             return Err(SourceError::Exploded { path: path.into() });
         }
-        Ok(match *format {
-            Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, fields, limits, unknown, stop)?)),
-            Format::Csv { separator } => {
-                Self::Csv(Box::new(CsvRows::open(path, separator, fields, limits, unknown, stop)?))
-            }
-            Format::Parquet => Self::Parquet(Box::new(ParquetRows::open(path, fields, limits, unknown)?)),
+        Ok(match reading.format {
+            Format::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, reading)?)),
+            Format::Csv { separator } => Self::Csv(Box::new(CsvRows::open(path, separator, reading)?)),
+            Format::Parquet => Self::Parquet(Box::new(ParquetRows::open(path, reading)?)),
         })
     }
 
@@ -124,9 +93,9 @@ impl Reader {
             return lines.go_on(path);
         }
         let next = Self::open(path, reading)?;
-        if next.columns() != self.columns() {
-            let columns =
-                if let Self::Parquet(_) = next { next.columns().unlike(&self.columns()) } else { "columns".into() };
+        let (own, theirs) = (next.columns(), self.columns());
+        if own != theirs {
+            let columns = if let Self::Parquet(_) = next { own.unlike(&theirs) } else { "columns".into() };
             return Err(SourceError::OtherColumns { path: path.into(), first: first.into(), columns });
         }
         *self = next;
@@ -134,18 +103,18 @@ impl Reader {
     }
 
     fn columns(&self) -> Columns {
-        let types = if let Self::Parquet(rows) = self { rows.types().to_vec() } else { Vec::new() };
-        let mut unknown = self.unknown().to_vec();
-        unknown.sort_unstable();
-        Columns { absent: self.absent(), unknown, types }
+        let unknown = self.unknown().iter().map(|name| (name.clone(), None));
+        let types = if let Self::Parquet(rows) = self { rows.types.as_slice() } else { &[] };
+        let read = types.iter().map(|(name, kind)| (name.clone(), Some(kind.clone())));
+        Columns { absent: self.absent(), types: unknown.chain(read).collect() }
     }
 
     /// Columns that the schema does not know; none for NDJSON.
     pub fn unknown(&self) -> &[String] {
         match self {
             Self::Ndjson(_) => &[],
-            Self::Csv(rows) => rows.unknown(),
-            Self::Parquet(rows) => rows.unknown(),
+            Self::Csv(rows) => rows.codec.unknown(),
+            Self::Parquet(rows) => rows.codec.unknown(),
         }
     }
 
@@ -153,8 +122,17 @@ impl Reader {
     pub fn absent(&self) -> Vec<usize> {
         match self {
             Self::Ndjson(_) => Vec::new(),
-            Self::Csv(rows) => rows.absent().to_vec(),
-            Self::Parquet(rows) => rows.absent(),
+            Self::Csv(rows) => rows.codec.absent().to_vec(),
+            Self::Parquet(rows) => rows.codec.absent(),
+        }
+    }
+
+    /// The text of the file; none of Parquet.
+    pub fn stream(&mut self) -> Option<&mut Stream> {
+        match self {
+            Self::Ndjson(lines) => Some(&mut lines.stream),
+            Self::Csv(rows) => Some(&mut rows.stream),
+            Self::Parquet(_) => None,
         }
     }
 
@@ -168,10 +146,7 @@ impl Reader {
     }
 
     pub fn take_long(&mut self) -> Option<LongRows> {
-        match self {
-            Self::Csv(rows) => rows.take_long(),
-            Self::Ndjson(_) | Self::Parquet(_) => None,
-        }
+        if let Self::Csv(rows) = self { rows.long.take() } else { None }
     }
 
     /// The next record and the bytes that it takes.
@@ -190,22 +165,5 @@ impl Reader {
         let byte = self.bytes();
         let next = next.map_err(|source| SourceError::Read { path: path.into(), byte, source })?;
         Ok((next, byte - before))
-    }
-
-    pub fn comes_within(&mut self, patience: Duration) -> io::Result<bool> {
-        match self {
-            Self::Ndjson(lines) => lines.stream.comes_within(patience),
-            Self::Csv(rows) => rows.stream.comes_within(patience),
-            Self::Parquet(_) => Ok(true),
-        }
-    }
-
-    /// Whether what is read can be read again.
-    pub fn is_regular(&self) -> bool {
-        match self {
-            Self::Ndjson(lines) => lines.stream.regular,
-            Self::Csv(rows) => rows.stream.regular,
-            Self::Parquet(_) => true,
-        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::lineage::LineageEntry;
-use super::outputs::{FinishedOutput, GroupColumns, Output, Target, Visible, output_paths};
+use serde::Serialize;
+
+use super::outputs::{GroupColumns, Output, Target, Visible, output_paths};
 use super::whole::{self, Access};
 use super::{Format, SinkError};
 use crate::faults::crash_point;
@@ -62,10 +63,9 @@ impl FileSink {
     /// group. A CSV file starts with its header.
     ///
     /// # Errors
-    /// When one cannot be opened, is no regular file or open in another process, when an output that grows holds something already,
-    /// and when names do not fit.
+    /// When one cannot be opened, is no regular file or open in another process, when an output that grows holds something already.
     pub fn open(files: &Destinations<'_>, visible: Visible, names: Names) -> Result<Self, SinkError> {
-        let paths = output_paths(files.path, files.outputs, files.format)?;
+        let paths = output_paths(files.path, files.outputs);
         let lines = |path: Option<&Path>, access| {
             path.map(|path| Output::of_lines(Target::open(path, visible, access)?, b"")).transpose()
         };
@@ -94,17 +94,16 @@ impl FileSink {
                 buffer.push(b'\n');
                 if let Some(lineage) = &mut self.lineage {
                     let coordinate = envelope.coordinates[line.row as usize];
+                    let subject = envelope.subjects[line.row as usize];
                     let entry = LineageEntry {
-                        source: &self.names.source,
-                        partition: coordinate.partition,
-                        offset: coordinate.offset,
+                        source: (&self.names.source, coordinate.partition, coordinate.offset),
                         element: coordinate.index(),
                         batch: envelope.sequence,
                         group: &self.names.groups[group],
                         line: self.lines[output],
-                        subject: envelope.subjects[line.row as usize],
+                        subject: (subject != 0).then(|| format!("{subject:016x}")),
                     };
-                    lineage.append(&entry.line())?;
+                    lineage.append(&entry.to_line())?;
                 }
                 self.lines[output] += 1;
             }
@@ -113,13 +112,8 @@ impl FileSink {
         }
         if let Some(file) = &mut self.dead_letters {
             for rejected in envelope.rejected {
-                let letter = DeadLetter {
-                    coordinate: rejected.coordinate,
-                    topic: &self.names.source,
-                    reason: rejected.reason,
-                    attribute: rejected.attribute.map(|a| self.names.attributes[a].as_str()),
-                    batch: envelope.sequence,
-                };
+                let Names { source, attributes, .. } = &self.names;
+                let letter = DeadLetter::of(rejected, source, attributes, envelope.sequence);
                 file.append((letter.body() + "\n").as_bytes())?;
             }
         }
@@ -148,12 +142,12 @@ impl FileSink {
     pub fn finish(self) -> Result<(), SinkError> {
         let beside = [self.dead_letters, self.lineage, self.audit];
         let all = beside.into_iter().flatten().chain(self.outputs);
-        let finished = all.map(Output::finish).collect::<Result<Vec<FinishedOutput>, _>>()?;
+        let finished = all.map(Output::finish).collect::<Result<Vec<Target>, _>>()?;
         crash_point("file-synced");
         if let (Visible::AtTheEnd, Some((path, text))) = (self.visible, &self.untruthful) {
             whole::write(path, text.as_bytes())?;
         }
-        for output in finished {
+        for mut output in finished {
             output.show()?;
             crash_point("file-renamed");
         }
@@ -183,5 +177,54 @@ impl Sink for NoSink {
 
     fn bytes_out(&self) -> u64 {
         0
+    }
+}
+
+/// A released fragment and its source record. For the custodian's evaluation only.
+#[derive(Clone, Serialize)]
+struct LineageEntry<'a> {
+    /// Path of the source, partition, and number of the record, from 0.
+    source: (&'a str, i32, i64),
+    /// The index of the element that it is, where elements of an array are the records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    element: Option<u32>,
+    /// Sequence number of the batch.
+    batch: u64,
+    /// The group that the fragment left in.
+    group: &'a str,
+    /// Line of the group's output, from 0, without a header.
+    line: u64,
+    /// Keyed digest of the subject, in hexadecimal digits; none where the record names none.
+    subject: Option<String>,
+}
+
+impl LineageEntry<'_> {
+    fn to_line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("plain values always serialize");
+        line.push(b'\n');
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_one_line() {
+        let entry = LineageEntry {
+            source: ("wearable.ndjson", 0, 70),
+            element: None,
+            batch: 5,
+            group: "main",
+            line: 9,
+            subject: Some(format!("{:016x}", 0xab01)),
+        };
+        let line = |entry: LineageEntry<'_>| String::from_utf8(entry.to_line()).unwrap();
+        let expected = "{\"source\":[\"wearable.ndjson\",0,70],\"batch\":5,\"group\":\"main\",\"line\":9,\"subject\":\"000000000000ab01\"}\n";
+        assert_eq!(line(entry.clone()), expected);
+        let element = expected.replace("70],", "70],\"element\":2,");
+        assert_eq!(line(LineageEntry { element: Some(2), ..entry.clone() }), element);
+        assert!(line(LineageEntry { subject: None, ..entry }).ends_with("\"subject\":null}\n"));
     }
 }

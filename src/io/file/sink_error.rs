@@ -1,7 +1,7 @@
 //! What can go wrong with a file that is written.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An error of a file that is written.
 #[derive(Debug, thiserror::Error)]
@@ -23,16 +23,6 @@ pub enum SinkError {
         "{path} holds something already, and the lines of a stream go to a new file: move it away, or name another"
     )]
     Occupied { path: PathBuf },
-    #[error("a sink needs at least one group of columns")]
-    NoGroup,
-    #[error("the group name \"{name}\" cannot be part of a file name: use letters, digits, '-', '_' and inner '.'")]
-    GroupName { name: String },
-    #[error("two groups are named \"{name}\": rename one of them")]
-    DuplicateGroup { name: String },
-    #[error("standard output takes NDJSON of one group: name a file for other formats and more groups")]
-    StandardOutput,
-    #[error("the separator of a CSV file must be one ASCII byte that is neither a quote nor a line break")]
-    Separator,
     #[error(
         "a line for {path} is not a JSON object of the group's columns ({reason}): the sink was given another format"
     )]
@@ -45,18 +35,6 @@ impl SinkError {
     /// Whether the user must change something before another attempt makes sense.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Occupied { .. } | Self::NotRegular { .. } | Self::StandardOutput)
-    }
-
-    /// The same of the file at `place`: what failed was being written beside it.
-    #[must_use]
-    pub fn at(self, place: &Path) -> Self {
-        let path = place.to_owned();
-        match self {
-            Self::Open { source, .. } => Self::Open { path, source },
-            Self::Write { byte, source, .. } => Self::Write { path, byte, source },
-            Self::Locked { .. } => Self::Locked { path },
-            other => other,
-        }
+        matches!(self, Self::Occupied { .. } | Self::NotRegular { .. })
     }
 }

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use super::csv_rows::LongRows;
 use super::listing::{behind, files_of};
-use super::position::{Next, SourcePosition};
-use super::reader::{Reader, Reading};
+use super::pipe::MOMENT;
+use super::reader::Reader;
 use super::stream::Stream;
 use super::undescribed::{ColumnChoice, missing};
-use super::waiting::{MOMENT, StopFlag, stopped};
-use super::{Format, SourceError};
+use super::{Format, Next, Reading, SourceError, StopFlag};
 use crate::codec::{Field, Limits, Unknown};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
@@ -34,6 +33,15 @@ pub struct ReadOutcome {
     pub end: bool,
     /// The flag of [`Reading::stop`] was set in the middle of a record, which is not among them.
     pub stopped: bool,
+}
+
+/// How far a source has been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourcePosition {
+    /// Lines or rows: records, what was rejected and tombstones alike. A line may be several records.
+    pub records: u64,
+    /// NDJSON and CSV: bytes of the text. Parquet: the lengths of the files.
+    pub bytes: u64,
 }
 
 /// A file, several files one after the other, or standard input, as a source of records with the coordinates (topic 0,
@@ -75,7 +83,8 @@ impl FileSource {
         limits: Limits,
         unknown: Unknown,
     ) -> Result<Self, SourceError> {
-        Self::over(path, Reading { format, fields: fields.to_vec(), limits, unknown, stop: StopFlag::default() })
+        let fields = fields.to_vec();
+        Self::reading(path, Reading { format, fields, limits, unknown, stop: StopFlag::default() })
     }
 
     /// As [`open`](Self::open), read as `reading` says.
@@ -83,27 +92,30 @@ impl FileSource {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn reading(path: &Path, reading: Reading) -> Result<Self, SourceError> {
-        Self::over(path, reading)
-    }
-
-    fn over(path: &Path, reading: Reading) -> Result<Self, SourceError> {
-        let several = files_of(path, reading.format)?;
-        let is_of_several = several.is_some();
-        let mut files = VecDeque::from(several.unwrap_or_else(|| vec![path.to_owned()]));
-        let first = files.pop_front().unwrap_or_else(|| path.to_owned());
-        let reader = Reader::open(&first, &reading)?;
+        let (files, is_one) = files_behind(path, reading.format)?;
+        let reader = Reader::open(&files[0], &reading)?;
         let width = reading.fields.len();
-        let opened = if is_of_several { vec![(first.clone(), 0)] } else { Vec::new() };
-        let source = Self::of(&first, reader, reading, Vec::new(), width);
-        Ok(Self { path: path.into(), behind: files, opened, ..source })
+        let mut source = Self::of(path, files, reader, reading, Vec::new(), width);
+        if !is_one {
+            source.opened.push((source.file.clone(), 0));
+        }
+        Ok(source)
     }
 
-    fn of(path: &Path, reader: Reader, reading: Reading, names: Vec<String>, at_most: usize) -> Self {
-        let (path, file, byte) = (path.to_owned(), named(path), reader.bytes());
+    fn of(
+        path: &Path,
+        files: Vec<PathBuf>,
+        reader: Reader,
+        reading: Reading,
+        names: Vec<String>,
+        at_most: usize,
+    ) -> Self {
+        let (byte, mut behind) = (reader.bytes(), VecDeque::from(files));
+        let file = named(&behind.pop_front().unwrap_or_default());
         Self {
-            path,
+            path: path.into(),
             file,
-            behind: VecDeque::new(),
+            behind,
             reader,
             reading,
             records: 0,
@@ -132,16 +144,11 @@ impl FileSource {
         limits: Limits,
         columns: ColumnChoice<'_>,
     ) -> Result<Self, SourceError> {
-        let mut files = VecDeque::from(files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]));
-        let first = files.pop_front().unwrap_or_else(|| path.to_owned());
-        let (reader, fields) = Reader::open_undescribed(&first, format, limits, columns)?;
+        let (files, _) = files_behind(path, format)?;
+        let (reader, fields) = Reader::open_undescribed(&files[0], format, limits, columns)?;
         let (names, fields) = fields.into_iter().unzip();
-        let stop = StopFlag::default();
-        let reading = Reading { format, fields, limits, unknown: Unknown::Drop, stop };
-        let mut source = Self::of(&first, reader, reading, names, columns.at_most);
-        source.path = path.into();
-        source.behind = files;
-        Ok(source)
+        let reading = Reading { format, fields, limits, unknown: Unknown::Drop, stop: StopFlag::default() };
+        Ok(Self::of(path, files, reader, reading, names, columns.at_most))
     }
 
     /// The same source with the files of further paths behind its own.
@@ -162,7 +169,7 @@ impl FileSource {
         let reader = Reader::lines(Stream::of(lines), limits, columns);
         let stop = StopFlag::default();
         let reading = Reading { format: Format::Ndjson, fields: Vec::new(), limits, unknown: Unknown::Drop, stop };
-        Self::of(named, reader, reading, Vec::new(), columns.at_most)
+        Self::of(named, vec![named.into()], reader, reading, Vec::new(), columns.at_most)
     }
 
     /// The file that is being read, of several files one of them, as messages name it.
@@ -223,7 +230,7 @@ impl FileSource {
         };
         while goes_on(&outcome) {
             let patience = if outcome.messages > 0 { Duration::ZERO } else { MOMENT };
-            let comes = self.reader.comes_within(patience);
+            let comes = self.reader.stream().map_or(Ok(true), |stream| stream.comes_within(patience));
             if !comes.map_err(|source| self.unreadable(source))? {
                 break;
             }
@@ -266,12 +273,6 @@ impl FileSource {
         Ok(outcome)
     }
 
-    /// What says that reading was given up behind the last record ([`SourceError::is_stop`]).
-    #[must_use]
-    pub fn given_up(&self) -> SourceError {
-        self.unreadable(stopped())
-    }
-
     fn unreadable(&self, source: io::Error) -> SourceError {
         SourceError::Read { path: self.file.clone(), byte: self.byte, source }
     }
@@ -296,8 +297,8 @@ impl FileSource {
 
     /// Whether what is read is a file at rest, and no pipe.
     #[must_use]
-    pub fn is_regular(&self) -> bool {
-        self.reader.is_regular()
+    pub fn is_regular(&mut self) -> bool {
+        self.reader.stream().is_none_or(|stream| stream.is_regular())
     }
 
     /// Of several files, those that were opened since the last call, each with the number of its first record.
@@ -324,11 +325,15 @@ impl FileSource {
     #[must_use]
     pub fn unknown_columns(&self) -> &[String] {
         match &self.reader {
-            Reader::Csv(rows) if rows.absent().is_empty() => rows.unknown(),
-            Reader::Parquet(rows) => rows.unknown(),
-            _ => &[],
+            Reader::Csv(rows) if !rows.codec.absent().is_empty() => &[],
+            reader => reader.unknown(),
         }
     }
+}
+
+/// The files of a path, and whether it names one.
+fn files_behind(path: &Path, format: Format) -> Result<(Vec<PathBuf>, bool), SourceError> {
+    Ok(files_of(path, format)?.map_or_else(|| (vec![path.to_owned()], true), |files| (files, false)))
 }
 
 /// The path as messages name it.

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::waiting::is_stop;
+use super::pipe::is_stop;
 use crate::codec::{ColumnError, HeaderError};
 use crate::telemetry::RejectionReason;
 

@@ -1,21 +1,14 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::process::Command;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::io::file::csv_rows::CsvRows;
 use crate::io::file::ndjson_lines::NdjsonLines;
-use crate::io::file::{GroupColumns, Replacement};
+use crate::io::file::testing::{CSV, file, open, pipe, reading};
+use crate::io::file::{Replacement, SinkError};
 use crate::records::raw::Token;
-
-const LIMITS: Limits = Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
-const CSV: Format = Format::Csv { separator: b',' };
-
-fn fields() -> Vec<Field> {
-    vec![Field::flat("a"), Field::flat("b")]
-}
 
 /// Everything that comes out of a file, in order: rows as text, rejections by name.
 #[derive(Debug, Default, PartialEq)]
@@ -39,10 +32,6 @@ impl Seen {
     }
 }
 
-fn open(path: &Path, format: Format) -> Result<FileSource, SourceError> {
-    FileSource::open(path, format, &fields(), LIMITS, Unknown::Drop)
-}
-
 /// Reads the file in calls of the given sizes (the last one repeated).
 fn read_all(path: &Path, format: Format, sizes: &[usize]) -> (Seen, SourcePosition) {
     let mut seen = Seen::default();
@@ -58,13 +47,6 @@ fn read_all(path: &Path, format: Format, sizes: &[usize]) -> (Seen, SourcePositi
         }
     }
     (seen, source.position())
-}
-
-fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("in");
-    fs::write(&path, content).unwrap();
-    (directory, path)
 }
 
 #[test]
@@ -107,7 +89,7 @@ fn the_limit_counts_the_record_without_its_line_break() {
 #[test]
 fn an_oversized_record_is_never_held() {
     let (_directory, path) = file(format!("a\n{}\n{{}}\n", "x".repeat(8 << 20)).as_bytes());
-    let mut lines = NdjsonLines::open(&path, &fields(), LIMITS, Unknown::Drop, &StopFlag::default()).unwrap();
+    let mut lines = NdjsonLines::open(&path, &reading(Format::Ndjson)).unwrap();
     let mut batch = RawBatch::new(2);
     let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     assert_eq!(lines.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::MalformedJson));
@@ -119,14 +101,14 @@ fn an_oversized_record_is_never_held() {
     for tail in ["x", "\n", ",", "\"\""] {
         let text = format!("a,b\n1,2\n\"{}", tail.repeat(4 << 20));
         let (_directory, path) = file(text.as_bytes());
-        let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, &StopFlag::default()).unwrap();
+        let mut rows = CsvRows::open(&path, b',', &reading(CSV)).unwrap();
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
         assert_eq!(rows.next(at, &mut batch).unwrap(), Next::End);
         assert!(rows.held_bytes() < 1 << 20, "{}", rows.held_bytes());
     }
     let (_directory, path) = file(format!("a,b\n{}\n3,4\n", ",".repeat(4 << 20)).as_bytes());
-    let mut rows = CsvRows::open(&path, b',', &fields(), LIMITS, Unknown::Drop, &StopFlag::default()).unwrap();
+    let mut rows = CsvRows::open(&path, b',', &reading(CSV)).unwrap();
     assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Rejected(RejectionReason::Oversized));
     assert_eq!(rows.next(at, &mut batch).unwrap(), Next::Record);
     assert!(rows.held_bytes() < 8 << 20, "{}", rows.held_bytes());
@@ -187,9 +169,7 @@ fn a_batch_is_closed_by_bytes_after_at_least_one_record() {
 /// A pipe: records at hand are given at once.
 #[test]
 fn a_pipe_is_read_as_it_comes() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("pipe");
-    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (_directory, path) = pipe();
     let (said, heard) = std::sync::mpsc::channel::<()>();
     let writer = std::thread::spawn({
         let path = path.clone();
@@ -216,10 +196,10 @@ fn a_pipe_is_read_as_it_comes() {
 fn parquet_is_read_row_by_row() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("in.parquet");
-    let group = GroupColumns { name: "main".into(), columns: vec!["a".into(), "b".into()] };
+    let columns = ["a".to_owned(), "b".to_owned()];
     let lines: String = (0..2500).map(|i| format!("{{\"a\":{i},\"b\":null}}\n")).collect();
-    let place = Replacement::ready(&path, "main", Format::Parquet).unwrap();
-    place.fill(&group, lines.as_bytes()).unwrap();
+    let place = Replacement::ready(&path, Format::Parquet).unwrap();
+    place.fill::<SinkError>(&columns, |write| write(lines.as_bytes())).unwrap();
     let (whole, _) = read_all(&path, Format::Parquet, &[10_000]);
     assert_eq!(whole.records[1024], (1024, "Text(\"1024\") Null".to_owned()));
     assert_eq!(whole.total, 2500);

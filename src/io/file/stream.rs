@@ -2,44 +2,37 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::SourceError;
 use super::inflate::{Compression, Inflated};
-use super::waiting::{StopFlag, comes};
+use super::pipe::{Patience, Pipe, StopFlag};
 
 const BUFFER_BYTES: usize = 256 << 10;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A buffered input that knows its byte position and whether waiting for more may take long.
 pub(super) struct Stream {
     input: BufReader<Inflated>,
     /// Bytes consumed from the start of the input, of the text that is in it where it is compressed.
     pub byte: u64,
-    /// A regular file: more of it is there at once or not at all.
-    pub regular: bool,
+    /// Where the text begins: behind a byte order mark.
+    start: u64,
     /// Its end has been seen: what is written behind it since is of another run.
     over: bool,
     /// When a pipe is not waited for any more, and a long line not passed over to its end.
     pub stop: StopFlag,
-    /// What to ask whether there is more; none for a regular file.
-    pipe: Option<OwnedFd>,
-    beginning: Beginning,
-}
-
-/// What is known of the start of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beginning {
-    Unseen,
-    Plain,
-    /// It has a byte order mark.
-    Marked,
+    /// Of a pipe. What is regular is there at once or not at all.
+    patience: Option<Patience>,
 }
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("byte", &self.byte).field("regular", &self.regular).finish_non_exhaustive()
+        f.debug_struct("Stream").field("byte", &self.byte).finish_non_exhaustive()
     }
 }
 
@@ -47,36 +40,33 @@ impl Stream {
     /// The input at its start, after a byte order mark if there is one. `-` is standard input. A pipe is not waited for.
     pub fn open(path: &Path, stop: &StopFlag) -> Result<Self, SourceError> {
         let fault = |source| SourceError::Open { path: path.into(), source };
-        let (file, length) = if path == Path::new("-") {
+        let (input, is_regular) = if path == Path::new("-") {
             // Not the buffer of the process: what lies in it could not be asked for.
-            (File::from(io::stdin().as_fd().try_clone_to_owned().map_err(fault)?), None)
+            (File::from(io::stdin().as_fd().try_clone_to_owned().map_err(fault)?), false)
         } else {
-            open_file(path)?
+            let (file, length) = open_file(path)?;
+            (file, length.is_some())
         };
-        let copy = file.try_clone().map_err(fault)?;
-        let pipe = length.is_none().then(|| OwnedFd::from(copy));
-        let asked = pipe.as_ref().map(OwnedFd::try_clone).transpose().map_err(fault)?;
-        let inflated = Inflated::new(Box::new(file), asked, stop.clone()).map_err(fault)?;
-        let regular = pipe.is_none();
-        let stream = Self { pipe, beginning: Beginning::Unseen, stop: stop.clone(), ..Self::with(inflated, regular) };
-        if stream.regular { stream.begun(path) } else { Ok(stream) }
+        let stop = stop.clone();
+        if is_regular {
+            let mut stream = Self { stop, ..Self::of(Box::new(input)) };
+            stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
+            return Ok(stream);
+        }
+        let patience = Arc::new(AtomicU64::new(u64::MAX));
+        let pipe = Pipe { input, patience: Arc::clone(&patience), stop: stop.clone() };
+        Ok(Self { stop, patience: Some(patience), ..Self::of(Box::new(pipe)) })
     }
 
-    /// Looks at its first bytes, which are there at once.
-    fn begun(mut self, path: &Path) -> Result<Self, SourceError> {
-        self.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
-        Ok(self)
-    }
-
-    /// Text that somebody else makes, which is there at once or not at all.
+    /// Text that is there at once or not at all.
     pub fn of(text: Box<dyn Read + Send>) -> Self {
-        Self::with(Inflated::plain(text), true)
+        let input = BufReader::with_capacity(BUFFER_BYTES, Inflated::new(text));
+        Self { input, byte: 0, start: 0, over: false, stop: StopFlag::default(), patience: None }
     }
 
-    fn with(inflated: Inflated, regular: bool) -> Self {
-        let input = BufReader::with_capacity(BUFFER_BYTES, inflated);
-        let stop = StopFlag::default();
-        Self { input, byte: 0, regular, over: false, stop, pipe: None, beginning: Beginning::Plain }
+    /// Whether more of it is there at once or not at all.
+    pub fn is_regular(&self) -> bool {
+        self.patience.is_none()
     }
 
     /// The bytes at hand, after reading some if there were none; empty at the end of the input.
@@ -84,28 +74,28 @@ impl Stream {
         if self.over {
             return Ok(&[]);
         }
+        self.fill_buffer()?;
+        if self.byte == 0 && self.input.buffer().starts_with(BYTE_ORDER_MARK) {
+            self.start = BYTE_ORDER_MARK.len() as u64;
+            self.consume(BYTE_ORDER_MARK.len());
+            return self.fill();
+        }
+        self.over = self.is_regular() && self.input.buffer().is_empty();
+        Ok(self.input.buffer())
+    }
+
+    fn fill_buffer(&mut self) -> io::Result<()> {
         loop {
             match self.input.fill_buf() {
-                Ok(_) => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                filled => return filled.map(drop),
             }
         }
-        if self.beginning == Beginning::Unseen {
-            self.beginning = Beginning::Plain;
-            if self.input.buffer().starts_with(b"\xef\xbb\xbf") {
-                self.consume(3);
-                self.beginning = Beginning::Marked;
-                return self.fill();
-            }
-        }
-        self.over = self.regular && self.input.buffer().is_empty();
-        Ok(self.input.buffer())
     }
 
     /// Whether nothing has been consumed yet but a byte order mark.
     pub fn is_at_start(&self) -> bool {
-        self.byte == 0 || self.byte == 3 && self.beginning == Beginning::Marked
+        self.byte == self.start
     }
 
     /// Passes over `count` of the bytes last given by [`fill`](Self::fill).
@@ -114,28 +104,16 @@ impl Stream {
         self.byte += count as u64;
     }
 
-    /// Whether there is more, or an end, to read: asked of a pipe for at most `patience`.
-    pub fn comes_within(&mut self, patience: Duration) -> io::Result<bool> {
-        let Some(pipe) = self.pipe.as_ref().filter(|_| self.input.buffer().is_empty()) else { return Ok(true) };
-        if self.input.get_ref().compression().is_none() {
-            return comes(pipe, patience);
-        }
-        let begun = Instant::now();
-        loop {
-            // What has come may give no text yet.
-            self.input.get_mut().set_waiting(false);
-            let filled = self.input.fill_buf().map(drop);
-            self.input.get_mut().set_waiting(true);
-            match filled {
-                Ok(()) => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !comes(pipe, patience.saturating_sub(begun.elapsed()))? {
-                        return Ok(false);
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+    /// Whether there is more text, or an end, to read: asked of a pipe for about `timeout`.
+    pub fn comes_within(&mut self, timeout: Duration) -> io::Result<bool> {
+        let Some(patience) = self.patience.clone() else { return Ok(true) };
+        let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        patience.store(millis, Ordering::Relaxed);
+        let filled = self.fill_buffer();
+        patience.store(u64::MAX, Ordering::Relaxed);
+        match filled {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            filled => filled.map(|()| true),
         }
     }
 
@@ -146,7 +124,7 @@ impl Stream {
         }
         let taken = (&mut self.input).take(limit as u64).read_until(b'\n', line)?;
         self.byte += taken as u64;
-        self.over = self.regular && taken < limit && line.last() != Some(&b'\n');
+        self.over = self.is_regular() && taken < limit && line.last() != Some(&b'\n');
         Ok(taken)
     }
 
@@ -157,18 +135,15 @@ impl Stream {
     pub fn skip_line(&mut self) -> io::Result<()> {
         loop {
             self.stop.check()?;
-            let (count, ended) = up_to_break(self.fill()?);
+            let bytes = self.fill()?;
+            let line_break = bytes.iter().position(|byte| *byte == b'\n');
+            let count = line_break.map_or(bytes.len(), |at| at + 1);
             self.consume(count);
-            if ended || count == 0 {
+            if line_break.is_some() || count == 0 {
                 return Ok(());
             }
         }
     }
-}
-
-/// How many of the bytes are of the first line, and whether it ends among them.
-fn up_to_break(bytes: &[u8]) -> (usize, bool) {
-    bytes.iter().position(|byte| *byte == b'\n').map_or((bytes.len(), false), |at| (at + 1, true))
 }
 
 /// The text of a file, also where it is compressed.
@@ -176,7 +151,7 @@ fn up_to_break(bytes: &[u8]) -> (usize, bool) {
 /// # Errors
 /// When the file cannot be opened.
 pub fn open_text(path: &Path) -> io::Result<impl Read + use<>> {
-    Inflated::new(Box::new(File::open(path)?), None, StopFlag::default())
+    Ok(Inflated::new(Box::new(File::open(path)?)))
 }
 
 /// The bytes of text in a file, where they are known without reading it: of one regular file that is not compressed.
@@ -188,7 +163,6 @@ pub fn plain_length(path: &Path) -> Option<u64> {
     }
     let (file, length) = open_file(path).ok()?;
     let mut start = Vec::new();
-    length?;
     file.take(4).read_to_end(&mut start).ok()?;
     length.filter(|_| Compression::of(&start).is_none())
 }
@@ -200,7 +174,3 @@ pub(super) fn open_file(path: &Path) -> Result<(File, Option<u64>), SourceError>
     let metadata = file.metadata().map_err(fault)?;
     Ok((file, metadata.is_file().then_some(metadata.len())))
 }
-
-#[cfg(test)]
-#[path = "stream_tests.rs"]
-mod tests;

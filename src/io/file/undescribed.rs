@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::listing::files_of;
 use super::stream::Stream;
-use super::waiting::StopFlag;
-use super::{Format, SourceError};
+use super::{Format, SourceError, StopFlag};
 
 /// Which columns of a file are read.
 #[derive(Clone, Copy, Debug)]

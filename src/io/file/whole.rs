@@ -22,12 +22,13 @@ pub(super) enum Access {
 #[derive(Debug)]
 pub(super) struct UnfinishedFile {
     /// As it was given, for messages.
-    path: PathBuf,
+    pub path: PathBuf,
     place: PathBuf,
     unfinished: PathBuf,
     access: Access,
     file: File,
-    written: u64,
+    /// Bytes written so far.
+    pub written: u64,
     is_named: bool,
     _claimed: Option<File>,
 }
@@ -41,28 +42,18 @@ impl UnfinishedFile {
         let fault = |source| SinkError::Open { path: path.into(), source };
         regular(path)?;
         let (place, unfinished) = place_and_unfinished(path).map_err(fault)?;
-        let claimed = claim(&place).map_err(|error| error.at(path))?;
+        let claimed = claim(&place, path)?;
         let mode = if access == Access::Private { 0o600 } else { 0o666 };
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(mode).open(&unfinished);
         let file = file.map_err(fault)?;
-        lock(&file, &unfinished).map_err(|error| error.at(path))?;
-        let path = path.to_owned();
-        let begun = Self { path, place, unfinished, access, file, written: 0, is_named: false, _claimed: claimed };
-        begun.file.set_len(0).map_err(|source| SinkError::Open { path: begun.path.clone(), source })?;
+        lock(&file, &unfinished, path)?;
+        let (named, written, is_named) = (path.to_owned(), 0, false);
+        let begun = Self { path: named, place, unfinished, access, file, written, is_named, _claimed: claimed };
+        begun.file.set_len(0).map_err(fault)?;
         if access == Access::Private {
-            let private = begun.file.set_permissions(fs::Permissions::from_mode(0o600));
-            private.map_err(|source| SinkError::Open { path: begun.path.clone(), source })?;
+            begun.file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(fault)?;
         }
         Ok(begun)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Bytes written so far.
-    pub fn written(&self) -> u64 {
-        self.written
     }
 
     /// Brings it to the disk.
@@ -105,7 +96,7 @@ impl Drop for UnfinishedFile {
 }
 
 /// Refuses a place at which something else than a regular file is.
-fn regular(path: &Path) -> Result<(), SinkError> {
+pub(super) fn regular(path: &Path) -> Result<(), SinkError> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(SinkError::NotRegular { path: path.into() }),
         _ => Ok(()),
@@ -131,32 +122,46 @@ pub fn place_and_unfinished(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok((place, unfinished))
 }
 
-/// Locks what is at `place`, if anything is: somebody may be writing it.
+/// Locks what is at the place of `path`, if anything is: another process may be writing it.
+///
+/// # Errors
+/// As [`claim`]; when there is no directory for it.
+pub(super) fn claim_place(path: &Path) -> Result<Option<File>, SinkError> {
+    let fault = |source| SinkError::Open { path: path.into(), source };
+    let (place, _) = place_and_unfinished(path).map_err(fault)?;
+    if place.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        return Err(fault(io::ErrorKind::NotFound.into()));
+    }
+    claim(&place, path)
+}
+
+/// Locks what is at `place`, `path` in messages, if anything is.
 ///
 /// # Errors
 /// [`SinkError::Locked`] when it is open in another process as an output; when it cannot be opened.
-pub(super) fn claim(place: &Path) -> Result<Option<File>, SinkError> {
+fn claim(place: &Path, path: &Path) -> Result<Option<File>, SinkError> {
     match File::open(place) {
-        Ok(file) => lock(&file, place).map(|()| Some(file)),
+        Ok(file) => lock(&file, place, path).map(|()| Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(SinkError::Open { path: place.into(), source }),
+        Err(source) => Err(SinkError::Open { path: path.into(), source }),
     }
 }
 
-/// Keeps other processes away from what is written, for as long as the file is open.
-pub(super) fn lock(file: &File, path: &Path) -> Result<(), SinkError> {
+/// Keeps other processes away from what is written at `place`, `path` in messages, for as long as the file is open.
+pub(super) fn lock(file: &File, place: &Path, path: &Path) -> Result<(), SinkError> {
+    let fault = |source| SinkError::Open { path: path.into(), source };
+    let locked = || SinkError::Locked { path: path.into() };
     file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => SinkError::Locked { path: path.into() },
-        TryLockError::Error(source) => SinkError::Open { path: path.into(), source },
+        TryLockError::WouldBlock => locked(),
+        TryLockError::Error(source) => fault(source),
     })?;
     // Whoever had the lock until now may have given the file another name since it was opened here.
-    let same = |found: &Metadata, opened: &Metadata| (found.dev(), found.ino()) == (opened.dev(), opened.ino());
-    let unknown = |source| SinkError::Open { path: path.into(), source };
-    match fs::metadata(path) {
-        Ok(found) if same(&found, &file.metadata().map_err(unknown)?) => Ok(()),
-        Ok(_) => Err(SinkError::Locked { path: path.into() }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SinkError::Locked { path: path.into() }),
-        Err(source) => Err(unknown(source)),
+    let inode = |file: Metadata| (file.dev(), file.ino());
+    match fs::metadata(place).map(inode) {
+        Ok(found) if found == file.metadata().map(inode).map_err(fault)? => Ok(()),
+        Ok(_) => Err(locked()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(locked()),
+        Err(source) => Err(fault(source)),
     }
 }
 
@@ -171,21 +176,13 @@ fn sync_parent(place: &Path) -> io::Result<()> {
 /// # Errors
 /// When a directory is there, or none for it, or when another process writes it.
 pub fn check(path: &Path) -> Result<(), SinkError> {
-    let fault = |source| SinkError::Open { path: path.into(), source };
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return Err(fault(io::ErrorKind::IsADirectory.into())),
-        Ok(found) if !found.is_file() => return Ok(()),
-        _ => {}
+        Ok(found) if found.is_dir() => {
+            Err(SinkError::Open { path: path.into(), source: io::ErrorKind::IsADirectory.into() })
+        }
+        Ok(found) if !found.is_file() => Ok(()),
+        _ => claim_place(path).map(drop),
     }
-    let (place, _) = place_and_unfinished(path).map_err(fault)?;
-    has_parent(&place).map_err(fault)?;
-    claim(&place).map(drop).map_err(|error| error.at(path))
-}
-
-/// Refuses a place in a directory that is not there.
-pub(super) fn has_parent(place: &Path) -> io::Result<()> {
-    let parent = place.parent().is_none_or(|parent| parent.as_os_str().is_empty() || parent.is_dir());
-    if parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// Writes a file whole or not at all. What is no regular file (a pipe, a device) is written as it is.

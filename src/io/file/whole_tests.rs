@@ -32,7 +32,7 @@ fn what_another_one_writes_is_left_alone() {
     for name in ["page", ".page.unfinished"] {
         fs::write(at(name), "theirs").unwrap();
         let held = File::open(at(name)).unwrap();
-        lock(&held, &at(name)).unwrap();
+        lock(&held, &at(name), &at(name)).unwrap();
         assert!(matches!(write(&at("page"), b"ours"), Err(SinkError::Locked { .. })), "{name}");
         assert_eq!(fs::read_to_string(at(name)).unwrap(), "theirs");
     }

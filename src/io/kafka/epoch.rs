@@ -296,7 +296,7 @@ impl Maker {
     fn client(&self) -> Result<Writer, KafkaFailure> {
         let settings = self.cluster.producer(&self.transactional_id);
         let writer: Writer =
-            settings.producer("cannot create the producer", Reports::new(settings.hearing(), &self.topics))?;
+            settings.create("cannot create the producer", Reports::new(settings.hearing(), &self.topics))?;
         // What the client would ask for with the first record, in the middle of the transaction.
         for topic in &self.topics {
             if let Err(error) = writer.client().fetch_metadata(Some(topic), METADATA) {

@@ -67,9 +67,7 @@ impl KafkaFailure {
                 | Self::Denied { .. }
         )
     }
-}
 
-impl KafkaFailure {
     /// Whether waiting helps: nobody answers now, or there is no token now.
     #[must_use]
     pub fn passes(&self) -> bool {
@@ -77,6 +75,19 @@ impl KafkaFailure {
             Self::Unreachable { .. } => true,
             Self::Refused { refusal, .. } => refusal.passes(),
             _ => false,
+        }
+    }
+
+    /// What it means that a member of the group has failed for good, where that has a name of its own.
+    pub(super) fn of_member(code: RDKafkaErrorCode, brokers: &str) -> Option<Self> {
+        let brokers = brokers.to_owned();
+        match code {
+            RDKafkaErrorCode::UnsupportedVersion | RDKafkaErrorCode::UnsupportedFeature => {
+                Some(Self::NoConsumerProtocol { brokers })
+            }
+            RDKafkaErrorCode::UnreleasedInstanceId => Some(Self::InstanceTaken { brokers }),
+            RDKafkaErrorCode::FencedInstanceId => Some(Self::InstanceTakenOver { brokers }),
+            _ => None,
         }
     }
 }
@@ -91,21 +102,6 @@ pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
             | RDKafkaErrorCode::ClusterAuthorizationFailed
             | RDKafkaErrorCode::TransactionalIdAuthorizationFailed
     )
-}
-
-impl KafkaFailure {
-    /// What it means that a member of the group has failed for good, where that has a name of its own.
-    pub(super) fn of_member(code: RDKafkaErrorCode, brokers: &str) -> Option<Self> {
-        let brokers = brokers.to_owned();
-        match code {
-            RDKafkaErrorCode::UnsupportedVersion | RDKafkaErrorCode::UnsupportedFeature => {
-                Some(Self::NoConsumerProtocol { brokers })
-            }
-            RDKafkaErrorCode::UnreleasedInstanceId => Some(Self::InstanceTaken { brokers }),
-            RDKafkaErrorCode::FencedInstanceId => Some(Self::InstanceTakenOver { brokers }),
-            _ => None,
-        }
-    }
 }
 
 /// Whether the client cannot recover from an error by itself: what it asks for is not allowed, or it has failed for good. Who we

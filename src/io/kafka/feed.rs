@@ -4,7 +4,6 @@
 //! before the partitions are let go.
 
 use super::connection::{Cluster, KafkaFailure};
-use super::ending::Ending;
 use super::health::Health;
 use super::hearing::Hearing;
 use super::live::Live;
@@ -26,9 +25,11 @@ pub enum Feed {
     Batch(Box<InputBatch>),
     /// A change that the daemon must know of.
     Notice(Notice),
+    /// The client has failed for good.
+    Failed(KafkaFailure),
 }
 
-/// What the daemon must know of the assignment and of the reader.
+/// What the daemon must know of the assignment.
 pub enum Notice {
     /// Partitions are being taken away: finish or abort, settle what they hold, then acknowledge.
     Revoked {
@@ -54,20 +55,52 @@ pub enum Notice {
         /// The records that are gone.
         gone: Ranges,
     },
-    /// The client has failed for good.
-    Failed(KafkaFailure),
 }
 
-/// What the daemon tells the reader.
-pub enum Command {
-    /// Go back to the committed offsets; batches of older epochs are void. With `replay`, the next batch consists of
-    /// exactly these ranges.
-    Rewind {
-        /// The epoch of the batches to come.
-        epoch: u64,
-        /// What the next batch consists of, where it repeats one.
-        replay: Option<Ranges>,
-    },
+/// The daemon tells the reader to go back to the committed offsets; batches of older epochs are void.
+pub struct Rewind {
+    /// The epoch of the batches to come.
+    pub epoch: u64,
+    /// What the next batch consists of, exactly, where it repeats one.
+    pub replay: Option<Ranges>,
+}
+
+/// Progress of a shutdown, for the callbacks of the consumer: first nobody listens, then nobody reads. From there on the client polls
+/// itself while it closes.
+#[derive(Debug, Default)]
+pub struct Ending {
+    deaf: AtomicBool,
+    closing: AtomicBool,
+    answered: AtomicBool,
+}
+
+impl Ending {
+    /// The daemon has ended: callbacks must not wait for it.
+    pub fn stop_listening(&self) {
+        self.deaf.store(true, Ordering::Release);
+    }
+
+    /// Whether nobody listens any more.
+    #[must_use]
+    pub fn is_unheard(&self) -> bool {
+        self.deaf.load(Ordering::Acquire)
+    }
+
+    /// The reader has ended as well.
+    pub fn stop_reading(&self) {
+        self.stop_listening();
+        self.closing.store(true, Ordering::Release);
+    }
+
+    /// Whether the client is polled by its own end alone.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether a client that closes is to be answered now: once.
+    pub(super) fn takes_answer(&self) -> bool {
+        !self.answered.swap(true, Ordering::AcqRel)
+    }
 }
 
 /// The consumer with our callbacks.
@@ -94,16 +127,10 @@ const LOOK: Duration = Duration::from_millis(50);
 
 impl Callbacks {
     pub(super) fn places(&self, list: &TopicPartitionList) -> Vec<Place> {
-        list.elements()
-            .iter()
-            .filter_map(|e| {
-                let topic = self.topics.iter().position(|t| t == e.topic())?;
-                Some((u16::try_from(topic).ok()?, e.partition()))
-            })
-            .collect()
+        list.elements().iter().filter_map(|e| self.place_of(e.topic(), e.partition())).collect()
     }
 
-    pub(super) fn places_of(&self, topic: &str, partition: i32) -> Option<Place> {
+    pub(super) fn place_of(&self, topic: &str, partition: i32) -> Option<Place> {
         let topic = self.topics.iter().position(|t| t == topic)?;
         Some((u16::try_from(topic).ok()?, partition))
     }
@@ -146,11 +173,9 @@ impl Callbacks {
         }
         if !self.ending.is_unheard() {
             let (acknowledge, acknowledged) = crossbeam_channel::bounded(1);
-            let notice = if lost {
-                Notice::Lost { places: places.clone(), acknowledge }
-            } else {
-                Notice::Revoked { places: places.clone(), acknowledge }
-            };
+            let places = places.clone();
+            let notice =
+                if lost { Notice::Lost { places, acknowledge } } else { Notice::Revoked { places, acknowledge } };
             // What a daemon that does not answer in time still has in flight must not be committed any more.
             if !self.is_settled(notice, &acknowledged) {
                 self.health.abandon();
@@ -167,13 +192,9 @@ impl ClientContext for Callbacks {
         if is_up {
             self.hearing.clear();
         }
-        let mut lag = None;
-        for partition in statistics.topics.values().flat_map(|t| t.partitions.values()) {
-            if partition.consumer_lag >= 0 && partition.fetch_state == "active" {
-                lag = Some(lag.unwrap_or(0) + partition.consumer_lag);
-            }
-        }
-        if let Some(lag) = lag {
+        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
+        let known = partitions.filter(|p| p.consumer_lag >= 0 && p.fetch_state == "active").map(|p| p.consumer_lag);
+        if let Some(lag) = known.reduce(|a, b| a + b) {
             self.health.set_lag(lag);
         }
     }
@@ -274,7 +295,7 @@ pub fn subscribe(
         changed: AtomicBool::new(false),
         ending,
     };
-    let consumer = settings.consumer("cannot create the consumer", callbacks)?;
+    let consumer: FeedConsumer = settings.create("cannot create the consumer", callbacks)?;
     let names: Vec<&str> = topics.iter().map(String::as_str).collect();
     consumer.subscribe(&names).map_err(|e| cluster.failure("cannot subscribe", e))?;
     Ok(Arc::new(consumer))

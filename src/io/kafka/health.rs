@@ -34,11 +34,6 @@ impl Health {
     pub fn set_assigned(&self, partitions: u64) {
         self.assigned.store(partitions, Ordering::Relaxed);
     }
-    /// Records behind the end of the partitions; none while it is not known.
-    #[must_use]
-    pub fn lag(&self) -> Option<u64> {
-        u64::try_from(self.lag.load(Ordering::Relaxed)).ok()
-    }
     /// Notes the lag; below 0 while it is not known.
     pub fn set_lag(&self, lag: i64) {
         self.lag.store(lag, Ordering::Relaxed);
@@ -60,7 +55,7 @@ impl Health {
 
 impl Origin for Health {
     fn lag(&self) -> Option<u64> {
-        Self::lag(self)
+        u64::try_from(self.lag.load(Ordering::Relaxed)).ok()
     }
 
     fn describe(&self, at: Coordinate) -> String {

@@ -68,37 +68,25 @@ impl Keeper {
         let mut wait = AGAIN;
         let mut last = (Zeroizing::new(String::new()), i64::MIN);
         loop {
-            let pause = match provider.token(&self.security) {
-                Ok(token) => {
-                    let (pause, expires_ms) = (provider.pause(&token), token.expires_ms);
-                    // The same token may be good for longer than was said before.
-                    if *token.value == *last.0 && expires_ms <= last.1 + A_MOMENT_MS {
-                        wait = AGAIN;
-                        pause
-                    } else {
-                        let value = token.value.clone();
-                        if self.clients.hand_out(Key::Token(token)) {
-                            tracing::debug!("a new token for the brokers");
-                            last = (value, expires_ms);
-                            self.hearing.token_came();
-                            wait = AGAIN;
-                            pause
-                        } else {
-                            tracing::debug!("a client does not take a token");
-                            self.hearing.note(Refusal::NoToken);
-                            let pause = wait;
-                            wait = (wait * 2).min(AT_MOST);
-                            pause
-                        }
+            let taken = provider.token(&self.security).and_then(|token| {
+                let (pause, this) = (provider.pause(&token), (token.value.clone(), token.expires_ms));
+                // The same token may be good for longer than was said before.
+                if this.0 != last.0 || this.1 > last.1 + A_MOMENT_MS {
+                    if !self.clients.hand_out(Key::Token(token)) {
+                        tracing::debug!("a client does not take a token");
+                        return Err(Refusal::NoToken);
                     }
+                    tracing::debug!("a new token for the brokers");
+                    last = this;
+                    self.hearing.token_came();
                 }
-                Err(refusal) => {
-                    self.hearing.note(refusal);
-                    let pause = wait;
-                    wait = (wait * 2).min(AT_MOST);
-                    pause
-                }
-            };
+                Ok(pause)
+            });
+            let pause = taken.unwrap_or_else(|refusal| {
+                self.hearing.note(refusal);
+                wait
+            });
+            wait = if taken.is_ok() { AGAIN } else { (wait * 2).min(AT_MOST) };
             if !self.wait(pause) {
                 return;
             }
@@ -139,11 +127,9 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Mechanism, Oauth};
+    use crate::config::Mechanism;
     use crate::io::kafka::live::Keyed;
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
-    use std::os::unix::fs::PermissionsExt;
+    use crate::io::kafka::token::endpoint::tests::provider;
     use std::sync::Mutex;
     use std::time::Instant;
 
@@ -164,29 +150,8 @@ mod tests {
     /// would ask for another when it ends.
     #[test]
     fn the_same_token_with_a_later_end_is_handed_out_again() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = format!("http://{}/token", listener.local_addr().expect("its address"));
-        std::thread::spawn(move || {
-            for (mut stream, seconds) in listener.incoming().flatten().zip([1, 600]) {
-                let (mut question, mut read) = (vec![0; 8192], 0);
-                while !String::from_utf8_lossy(&question[..read]).contains("client_credentials") {
-                    read += stream.read(&mut question[read..]).expect("a question");
-                }
-                let body = format!("{{\"access_token\":\"opaque\",\"expires_in\":{seconds}}}");
-                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-                stream.write_all(format!("{head}{body}").as_bytes()).expect("whoever asked listens");
-            }
-        });
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("secret");
-        std::fs::write(&path, "canary").expect("a file");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("our file");
-        let oauth = Oauth {
-            token_endpoint: Some(address),
-            client_id: Some("throng".to_owned()),
-            client_secret_file: Some(path),
-            ..Oauth::default()
-        };
+        let body = |seconds| format!("{{\"access_token\":\"opaque\",\"expires_in\":{seconds}}}");
+        let (oauth, _folder, _served) = provider(vec![("200 OK", body(1)), ("200 OK", body(600))]);
         let security = Security { mechanism: Some(Mechanism::Oauthbearer), oauth, ..Security::default() };
         let (clients, hearing) = (Arc::new(Clients::default()), Arc::new(Hearing::default()));
         let taken: Arc<Mutex<Vec<i64>>> = Arc::default();

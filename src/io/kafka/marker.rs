@@ -3,8 +3,7 @@
 //! The compacted topic `throng.commits` maps a transactional id to the number of its last committed batch. Offsets
 //! cannot tell: another instance may have committed past a batch of ours that was aborted.
 
-use super::access::{Asking, Settings};
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{Asking, Cluster, KafkaFailure, Settings};
 use super::failure::is_final_without_group;
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;

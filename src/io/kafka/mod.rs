@@ -1,8 +1,6 @@
 //! Kafka: the consumer that feeds batches, topics that are read whole, and the transaction that a batch leaves in.
 
-pub mod access;
 pub mod connection;
-pub mod ending;
 mod epoch;
 pub(in crate::io) mod failure;
 pub mod feed;
@@ -22,7 +20,6 @@ pub mod sampled;
 mod standing;
 mod token;
 pub mod transaction;
-pub mod values;
 pub mod whole;
 
 pub use standing::GroupMetadata;

@@ -5,7 +5,7 @@
 
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final;
-use super::feed::{Command, Feed, FeedConsumer, Notice};
+use super::feed::{Feed, FeedConsumer, Notice, Rewind};
 use crate::faults;
 use crate::io::closing::Limits;
 use crate::io::input::{Closed, Ranges};
@@ -66,7 +66,7 @@ pub struct Reader {
     /// Where batches and notices go.
     pub feed: Sender<Feed>,
     /// What the daemon asks of the reader.
-    pub commands: Receiver<Command>,
+    pub commands: Receiver<Rewind>,
     /// Set when the reader is to end.
     pub stop: Arc<AtomicBool>,
 }
@@ -90,7 +90,7 @@ impl Reader {
         // Whatever a message may bring about in a client or a codec, the daemon must hear of the end of its reader.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.read()));
         if let Err(failure) = outcome.unwrap_or(Err(KafkaFailure::ReaderPanicked))
-            && self.feed.send(Feed::Notice(Notice::Failed(failure))).is_err()
+            && self.feed.send(Feed::Failed(failure)).is_err()
         {
             // Nobody listens any more: the daemon has ended first.
         }
@@ -107,7 +107,7 @@ impl Reader {
         let mut replay: Option<Replay> = None;
         let mut alone = self.cluster.has_consumer_protocol().then(Instant::now);
         while !self.stop.load(Ordering::Acquire) {
-            while let Ok(Command::Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
+            while let Ok(Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
                 epoch = new;
                 filling = Filling::new(self.width, epoch);
                 replay = ranges.map(Replay::new);
@@ -277,7 +277,7 @@ impl Reader {
                 .consumer
                 .client()
                 .fatal_error()
-                .and_then(|(code, _)| KafkaFailure::of_member(code, &self.cluster.brokers));
+                .and_then(|(code, _)| KafkaFailure::of_member(code, &self.cluster.brokers()));
             if let Some(failure) = ended {
                 return Err(failure);
             }
@@ -297,7 +297,7 @@ impl Reader {
 
     /// The end, where a partition begins again without having been sought.
     fn went_back(&self, message: &BorrowedMessage<'_>) -> KafkaFailure {
-        let (brokers, topic) = (self.cluster.brokers.clone(), message.topic().to_owned());
+        let (brokers, topic) = (self.cluster.brokers(), message.topic().to_owned());
         KafkaFailure::WentBack { brokers, topic, partition: message.partition(), offset: message.offset() }
     }
 

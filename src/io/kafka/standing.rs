@@ -5,8 +5,7 @@
 //! sent; the transaction is then committed without its offsets. So they are read after every commit, and what lies behind is
 //! committed again, before a next transaction begins and before a partition is let go: whoever gets it begins there.
 
-use super::access::Asking;
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{Asking, Cluster, KafkaFailure};
 use super::producer::{STEP, Writer, classify, retried};
 use crate::release::sink::DeliveryError;
 use rdkafka::consumer::{Consumer, ConsumerGroupMetadata};

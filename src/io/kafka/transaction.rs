@@ -103,6 +103,19 @@ impl TransactionalSink {
         let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, standing, patience)?;
         Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
+
+    /// The offsets that a batch sends.
+    fn offsets(&self, envelope: &Envelope<'_>) -> Vec<Sent> {
+        let sent = |(&(topic, partition), &next): (&(u16, i32), &i64)| Sent {
+            topic: self.outputs.sources[usize::from(topic)].clone(),
+            partition,
+            next,
+        };
+        match self.outputs.sources.as_slice() {
+            [] => Vec::new(),
+            _ => envelope.positions.iter().map(sent).collect(),
+        }
+    }
 }
 
 impl Attempt<'_> {
@@ -149,13 +162,8 @@ impl Attempt<'_> {
         if let Some(topic) = &outputs.dead_letters {
             for (rank, rejected) in (0i64..).zip(envelope.rejected) {
                 let source = outputs.sources.get(usize::from(rejected.coordinate.topic));
-                let letter = DeadLetter {
-                    coordinate: rejected.coordinate,
-                    topic: source.map_or("", String::as_str),
-                    reason: rejected.reason,
-                    attribute: rejected.attribute.map(|a| outputs.attributes[a].as_str()),
-                    batch: envelope.sequence,
-                };
+                let source = source.map_or("", String::as_str);
+                let letter = DeadLetter::of(rejected, source, &outputs.attributes, envelope.sequence);
                 let body = letter.body();
                 let partition = i32::try_from(rank % i64::from(topic.partitions)).expect("below the partition count");
                 bytes += body.len() as u64;
@@ -273,21 +281,6 @@ impl Attempt<'_> {
             }
             turn
         })
-    }
-}
-
-impl TransactionalSink {
-    /// The offsets that a batch sends.
-    fn offsets(&self, envelope: &Envelope<'_>) -> Vec<Sent> {
-        let sent = |(&(topic, partition), &next): (&(u16, i32), &i64)| Sent {
-            topic: self.outputs.sources[usize::from(topic)].clone(),
-            partition,
-            next,
-        };
-        match self.outputs.sources.as_slice() {
-            [] => Vec::new(),
-            _ => envelope.positions.iter().map(sent).collect(),
-        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! A topic that is read whole, from its beginning (or from where somebody has read it to) up to where its end was at the start, and
 //! then on as it grows; by no group.
 
-use super::access::Asking;
-use super::connection::{Cluster, KafkaFailure};
+use super::connection::{Asking, Cluster, KafkaFailure};
 use super::failure::is_final_without_group;
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
@@ -112,17 +111,18 @@ impl WholeTopic {
         self.consumer.assign(&list).map_err(failed)
     }
 
-    /// Waits a moment for the next message, and shows it.
+    /// Waits a moment for the next message, and shows it. True where it was there at the start.
     ///
     /// # Errors
     /// Those that the client cannot recover from by itself: it may not read the topic, for example.
-    pub fn poll(&mut self, visit: impl FnOnce(&BorrowedMessage<'_>)) -> Result<(), KafkaFailure> {
+    pub fn poll(&mut self, visit: impl FnOnce(&BorrowedMessage<'_>)) -> Result<bool, KafkaFailure> {
         match self.consumer.poll(POLL) {
             Some(Ok(message)) => {
                 visit(&message);
                 if let Some(place) = self.places.get_mut(&message.partition()) {
                     (place.next, place.at_end) = (message.offset() + 1, false);
                     place.whole |= place.next >= place.end;
+                    return Ok(place.next <= place.end);
                 }
             }
             Some(Err(KafkaError::PartitionEOF(partition))) => {
@@ -137,7 +137,7 @@ impl WholeTopic {
             // Errors that the client retries by itself.
             Some(Err(_)) | None => {}
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Partitions of which messages were gone before they had been read, each once.

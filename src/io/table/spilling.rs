@@ -1,7 +1,5 @@
 //! Codes of columns on their way to a file, where they would need more memory than they may have.
 
-use std::path::PathBuf;
-
 use super::column::{Spilled, TableColumn};
 use super::error::TableError;
 use super::request::{Request, Spill};
@@ -14,28 +12,14 @@ const CELLS_AT_ONCE: usize = 4 << 20;
 
 /// A table that goes to a file once it has to.
 #[derive(Debug)]
-pub(super) struct Spilling {
-    directory: PathBuf,
-    dictionaries: u64,
-    identifier_cardinality: f64,
-    people: Option<String>,
-    writer: Option<CodeWriter>,
+pub(super) struct Spilling<'a> {
+    pub asked: Spill<'a>,
+    pub writer: Option<CodeWriter>,
     /// Rows that have been written.
     pub rows: usize,
 }
 
-impl Spilling {
-    pub fn new(asked: &Spill<'_>) -> Self {
-        Self {
-            directory: asked.directory.to_owned(),
-            dictionaries: asked.dictionaries,
-            identifier_cardinality: asked.identifier_cardinality,
-            people: asked.people.map(str::to_owned),
-            writer: None,
-            rows: 0,
-        }
-    }
-
+impl Spilling<'_> {
     /// Writes the codes of columns of `rows` rows, where it is time; `is_full`: memory cannot hold them any longer. Columns with too
     /// many values are given up.
     pub fn keep(
@@ -47,21 +31,21 @@ impl Spilling {
         records: u64,
     ) -> Result<(), TableError> {
         let cells = (rows - self.rows) * columns.len();
-        let crowded = dictionaries(columns) > self.dictionaries;
+        let crowded = dictionaries(columns) > self.asked.dictionaries;
         if is_full && self.writer.is_none() || self.writer.is_some() && (crowded || cells >= CELLS_AT_ONCE) {
             self.write(columns, rows)?;
         }
-        while self.writer.is_some() && dictionaries(columns) > self.dictionaries {
+        while self.writer.is_some() && dictionaries(columns) > self.asked.dictionaries {
             self.give_up(columns, request, records)?;
         }
         Ok(())
     }
 
     fn write(&mut self, columns: &mut [TableColumn], rows: usize) -> Result<(), TableError> {
-        let fault = |source| TableError::Temporary { directory: self.directory.clone(), source };
+        let fault = |source| TableError::Temporary { directory: self.asked.directory.to_owned(), source };
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
-            None => CodeWriter::new(Some(&self.directory), columns.len()).map_err(fault)?,
+            None => CodeWriter::new(Some(self.asked.directory), columns.len()).map_err(fault)?,
         };
         for (number, column) in columns.iter_mut().enumerate() {
             writer.append(number, &column.codes).map_err(fault)?;
@@ -79,23 +63,18 @@ impl Spilling {
         let Some((number, column)) = heaviest else { return Ok(()) };
         let given_up = GivenUp::of(writer.counts(number), &column.dictionary, column.attribute.is_some());
         let is_recodable = column.attribute.as_ref().is_some_and(|a| a.hierarchy.levels() > 2);
-        let is_identifier = given_up.profile.cardinality() >= self.identifier_cardinality && !is_recodable;
-        if !is_identifier || self.people.as_ref() == Some(&column.name) {
+        let is_identifier = given_up.profile.cardinality() >= self.asked.identifier_cardinality && !is_recodable;
+        if !is_identifier || self.asked.people == Some(column.name.as_str()) {
             return Err(TableError::ManyValues {
                 path: request.named(),
                 column: column.name.clone(),
                 records,
-                limit: format_size(self.dictionaries),
+                limit: format_size(self.asked.dictionaries),
             });
         }
         column.given_up = Some(given_up);
         column.dictionary = column.dictionary.emptied();
         Ok(())
-    }
-
-    /// Whether codes have been written.
-    pub fn has_begun(&self) -> bool {
-        self.writer.is_some()
     }
 
     /// Writes the rest, and gives what was written; none where memory held everything.

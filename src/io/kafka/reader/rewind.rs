@@ -59,7 +59,7 @@ impl Seeker<'_> {
             Offset::Offset(message.offset()),
             Duration::from_secs(10),
         );
-        let place = self.consumer.context().places_of(message.topic(), message.partition());
+        let place = self.consumer.context().place_of(message.topic(), message.partition());
         let ours = self
             .consumer
             .assignment()
@@ -83,7 +83,7 @@ impl Seeker<'_> {
         let mut target = TopicPartitionList::new();
         let mut where_it_began = true;
         for element in committed.elements() {
-            let place = self.consumer.context().places_of(element.topic(), element.partition());
+            let place = self.consumer.context().place_of(element.topic(), element.partition());
             let range = replay.and_then(|r| place.and_then(|p| r.get(&p)));
             let offset = match (element.offset(), range) {
                 (Offset::Offset(n), range) => {
@@ -135,7 +135,7 @@ impl Seeker<'_> {
             // The first look at this assignment: has anyone moved on past where the batch began?
             let Ok(committed) = self.committed(&assignment) else { return impossible() };
             for element in committed.elements() {
-                let place = self.consumer.context().places_of(element.topic(), element.partition());
+                let place = self.consumer.context().place_of(element.topic(), element.partition());
                 let Some(range) = place.and_then(|p| ranges.get(&p)) else { continue };
                 match element.offset() {
                     Offset::Offset(n) if n > range.0 => return impossible(),
@@ -183,7 +183,7 @@ impl Seeker<'_> {
         let committed = self.committed(&assignment)?;
         let mut target = TopicPartitionList::new();
         for element in committed.elements() {
-            let place = self.consumer.context().places_of(element.topic(), element.partition());
+            let place = self.consumer.context().place_of(element.topic(), element.partition());
             let offset = match (place.and_then(|p| ranges.get(&p)), element.offset()) {
                 (Some(range), _) => Offset::Offset(range.1),
                 (None, Offset::Offset(n)) => Offset::Offset(n),

@@ -1,7 +1,6 @@
 //! An identity provider that gives tokens for `client_credentials` (RFC 6749, part 4.4).
 
-use super::clock::now_ms;
-use super::jwt::{Claims, is_token};
+use super::jwt::{Claims, is_token, now_ms};
 use crate::config::Oauth;
 use crate::io::kafka::live::Token;
 use crate::io::kafka::refusal::Refusal;
@@ -109,27 +108,31 @@ fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::io::kafka) mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::thread::JoinHandle;
 
-    fn asked(status: &'static str, body: String) -> (Result<Token, Refusal>, String) {
+    /// An identity provider that gives one answer (status and body) after the other, how to ask it, and its questions at its end.
+    pub fn provider(answers: Vec<(&'static str, String)>) -> (Oauth, tempfile::TempDir, JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("http://{}/token", listener.local_addr().expect("its address"));
         let served = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a question");
-            let mut question = vec![0; 8192];
-            let mut read = 0;
-            while !String::from_utf8_lossy(&question[..read]).contains("client_credentials") {
-                read += stream.read(&mut question[read..]).expect("a question");
+            let mut questions = String::new();
+            for ((status, body), mut stream) in answers.into_iter().zip(listener.incoming().flatten()) {
+                let (mut question, mut read) = (vec![0; 8192], 0);
+                while !String::from_utf8_lossy(&question[..read]).contains("client_credentials") {
+                    read += stream.read(&mut question[read..]).expect("a question");
+                }
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).is_err() {
+                    // It has read as much as it wants.
+                }
+                questions += &String::from_utf8_lossy(&question[..read]);
             }
-            let length = body.len();
-            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).is_err() {
-                // It has read as much as it wants.
-            }
-            String::from_utf8_lossy(&question[..read]).into_owned()
+            questions
         });
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("secret");
@@ -142,6 +145,11 @@ mod tests {
             scope: Some("kafka read".into()),
             ..Oauth::default()
         };
+        (oauth, folder, served)
+    }
+
+    fn asked(status: &'static str, body: String) -> (Result<Token, Refusal>, String) {
+        let (oauth, _folder, served) = provider(vec![(status, body)]);
         (token(&oauth), served.join().expect("it served"))
     }
 

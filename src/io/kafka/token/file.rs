@@ -1,7 +1,6 @@
 //! A token in a file that somebody else renews, as Kubernetes does.
 
-use super::clock::now_ms;
-use super::jwt::{Claims, is_token};
+use super::jwt::{Claims, is_token, now_ms};
 use crate::config::Oauth;
 use crate::io::kafka::live::Token;
 use crate::io::kafka::refusal::Refusal;

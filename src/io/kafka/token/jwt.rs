@@ -29,6 +29,11 @@ impl Claims {
     }
 }
 
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> i64 {
+    chrono::Utc::now().timestamp_millis()
+}
+
 /// Whether a text may be a token: visible ASCII, and not too long.
 pub(super) fn is_token(text: &str) -> bool {
     (1..=64 << 10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())

@@ -1,14 +1,13 @@
 //! Provides the token of OAUTHBEARER: from an identity provider, or from a file that another program renews.
 
-mod clock;
-mod endpoint;
+pub(super) mod endpoint;
 mod file;
 mod jwt;
 
 use super::live::Token;
 use super::refusal::Refusal;
 use crate::config::{Mechanism, Security};
-use clock::now_ms;
+use jwt::now_ms;
 use std::time::Duration;
 
 /// What gives tokens.

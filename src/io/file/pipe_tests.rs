@@ -1,37 +1,26 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::StopFlag;
-use crate::codec::{Field, Limits, Unknown};
-use crate::io::file::{FileSource, Format, Reading, SourceError};
+use crate::io::file::stream::plain_length;
+use crate::io::file::testing::{CSV, file, pipe, reading};
+use crate::io::file::{FileSource, Format, Reading, SourceError, separator_of};
 use crate::records::raw::RawBatch;
-
-const CSV: Format = Format::Csv { separator: b',' };
 
 /// As long as a machine that is busy may take to look up.
 const SOON: Duration = Duration::from_secs(10);
 
 fn open(path: &Path, format: Format, flag: &Arc<AtomicBool>) -> Result<FileSource, SourceError> {
-    let reading = Reading {
-        format,
-        fields: vec![Field::flat("a"), Field::flat("b")],
-        limits: Limits { max_record_bytes: 64, max_depth: 8, ..Limits::default() },
-        unknown: Unknown::Drop,
-        stop: StopFlag::new(Arc::clone(flag)),
-    };
-    FileSource::reading(path, reading)
+    FileSource::reading(path, Reading { stop: StopFlag::new(Arc::clone(flag)), ..reading(format) })
 }
 
 /// A pipe into which somebody has written `text` and then says nothing for as long as the file given back is open.
-fn pipe(text: &[u8]) -> (tempfile::TempDir, PathBuf, fs::File) {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("pipe");
-    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+fn open_pipe(text: &[u8]) -> (tempfile::TempDir, PathBuf, fs::File) {
+    let (directory, path) = pipe();
     // Opened for both, it waits for nobody.
     let mut open = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     open.write_all(text).unwrap();
@@ -54,7 +43,7 @@ fn after_the_stop<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> (T, Du
 #[test]
 fn a_header_that_does_not_come_is_not_waited_for_any_more() {
     for begin in [b"a,b".as_slice(), b"", b"\x1f", b"\x1f\x8b\x08\0\0\0\0\0\0\x03", b"\x28\xb5\x2f\xfd"] {
-        let (_directory, path, _writer) = pipe(begin);
+        let (_directory, path, _writer) = open_pipe(begin);
         let flag = Arc::default();
         let (opened, late) = after_the_stop(&flag, || open(&path, CSV, &flag));
         let error = opened.map(drop).unwrap_err();
@@ -65,7 +54,7 @@ fn a_header_that_does_not_come_is_not_waited_for_any_more() {
 #[test]
 fn a_record_that_stays_open_is_not_waited_for_any_more() {
     for (format, text) in [(CSV, b"a,b\n1,2\n3,".as_slice()), (Format::Ndjson, b"{\"a\":1}\n{\"a\"")] {
-        let (_directory, path, _writer) = pipe(text);
+        let (_directory, path, _writer) = open_pipe(text);
         let flag = Arc::default();
         let mut source = open(&path, format, &flag).unwrap();
         let mut rows = RawBatch::new(2);
@@ -81,11 +70,9 @@ fn a_record_that_stays_open_is_not_waited_for_any_more() {
 fn a_bomb_does_not_keep_anybody() {
     let block = zstd::stream::encode_all(&vec![b'x'; 64 << 20][..], 1).unwrap();
     for (format, start) in [(CSV, "a,b\n1,2\n\"".as_bytes()), (Format::Ndjson, b"{\"a\":1}\n")] {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("in");
         let mut content = zstd::stream::encode_all(start, 1).unwrap();
         (0..1024).for_each(|_| content.extend(&block));
-        fs::write(&path, content).unwrap();
+        let (_directory, path) = file(&content);
         let flag = Arc::default();
         let mut source = open(&path, format, &flag).unwrap();
         let mut rows = RawBatch::new(2);
@@ -95,4 +82,19 @@ fn a_bomb_does_not_keep_anybody() {
         let at = source.position();
         assert_eq!((at.records, at.bytes), (1, 8), "not inside the record");
     }
+}
+
+/// Who only looks at a pipe does not open it: that would wait for a writer, and break the pipe of one that is there.
+#[test]
+fn a_pipe_is_not_opened_to_look_at_it() {
+    let (directory, path) = pipe();
+    let (said, heard) = mpsc::channel();
+    let asked = path.clone();
+    std::thread::spawn(move || said.send((plain_length(&asked), separator_of(&asked).unwrap())));
+    assert_eq!(heard.recv_timeout(Duration::from_secs(20)), Ok((None, b',')), "nobody has opened the other end");
+    fs::write(directory.path().join("text"), "a;b\n").unwrap();
+    assert_eq!(plain_length(&directory.path().join("text")), Some(4));
+    fs::write(directory.path().join("gz"), b"\x1f\x8b\x08\0").unwrap();
+    assert_eq!(plain_length(&directory.path().join("gz")), None);
+    assert_eq!(plain_length(&directory.path().join("none")), None);
 }
