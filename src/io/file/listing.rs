@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::pattern::{files_among, matching};
+use super::pattern::{files_among, is_hidden, matching};
 use super::{Format, SourceError};
 use crate::config;
 pub use crate::config::is_of_several;
@@ -61,6 +61,14 @@ pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, Sou
     Ok(Some(files))
 }
 
+/// The files of a path, of one file that one.
+///
+/// # Errors
+/// As [`files_of`].
+pub(super) fn all_of(path: &Path, format: Format) -> Result<Vec<PathBuf>, SourceError> {
+    Ok(files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]))
+}
+
 /// The files of further paths, path after path as they are given, to be read behind `first`.
 ///
 /// # Errors
@@ -68,7 +76,7 @@ pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, Sou
 pub(super) fn behind(first: &[PathBuf], more: &[PathBuf], format: Format) -> Result<Vec<PathBuf>, SourceError> {
     let mut files = first.to_vec();
     for path in more {
-        files.extend(files_of(path, format)?.unwrap_or_else(|| vec![path.clone()]));
+        files.extend(all_of(path, format)?);
     }
     if files.len() > MOST_FILES {
         return Err(SourceError::TooManyFiles { path: first[0].clone(), limit: MOST_FILES });
@@ -95,7 +103,7 @@ fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
 /// As [`files_of`], and when one of them is no regular file.
 pub fn digest_of(path: &Path, format: Format) -> Result<[u8; 32], SourceError> {
     let mut digest = Sha256::new();
-    for file in files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]) {
+    for file in all_of(path, format)? {
         let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
         if !found.is_file() {
             return Err(SourceError::NotRegular { path: file });
@@ -117,7 +125,7 @@ pub fn digest_of(path: &Path, format: Format) -> Result<[u8; 32], SourceError> {
 pub fn content_digest_of(path: &Path, format: Format, stop: &AtomicBool) -> Result<Option<[u8; 32]>, SourceError> {
     let mut digest = Sha256::new();
     let mut bytes = vec![0; 1 << 20];
-    for file in files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]) {
+    for file in all_of(path, format)? {
         let mut open = File::open(&file).map_err(|source| SourceError::Open { path: file.clone(), source })?;
         loop {
             match open.read(&mut bytes) {
@@ -151,10 +159,9 @@ fn named_in(path: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>,
     let fault = |source| SourceError::Open { path: path.into(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(fault)? {
-        let entry = entry.map_err(fault)?;
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !hidden && wanted(&entry.path()) {
-            files.push(entry.path());
+        let path = entry.map_err(fault)?.path();
+        if !is_hidden(&path) && wanted(&path) {
+            files.push(path);
         }
     }
     Ok(files)

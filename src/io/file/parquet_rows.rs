@@ -8,7 +8,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
-use super::listing::files_of;
+use super::listing::all_of;
 use super::stream::open_file;
 use super::undescribed::ColumnChoice;
 use super::{Format, Next, Reading, SourceError};
@@ -144,7 +144,7 @@ const COUNTED_FILES: usize = 1000;
 /// Rows that the files of a path announce; none where one cannot be read, or where they are many.
 #[must_use]
 pub fn rows_announced(path: &Path) -> Option<u64> {
-    let files = files_of(path, Format::Parquet).ok()?.unwrap_or_else(|| vec![path.to_owned()]);
+    let files = all_of(path, Format::Parquet).ok()?;
     if files.len() > COUNTED_FILES {
         return None;
     }

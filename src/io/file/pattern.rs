@@ -1,5 +1,6 @@
 //! The paths that a pattern of names stands for.
 
+use std::collections::BTreeSet;
 use std::fs::{DirEntry, FileType, Metadata};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -24,25 +25,25 @@ pub(super) fn matching(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let unreadable = || SourceError::Pattern { path: path.into() };
     let parts: Vec<Component<'_>> = path.components().collect();
     // Where we have got to; an empty path is the working directory.
-    let mut at = vec![PathBuf::new()];
+    let mut at = BTreeSet::from([PathBuf::new()]);
     for (index, part) in parts.iter().enumerate() {
         if matches!(part, Component::CurDir) {
             continue;
         }
         let is_last = index + 1 == parts.len();
         let text = part.as_os_str().to_str().ok_or_else(unreadable)?;
-        let mut next = Vec::new();
-        if text == ANY_DEPTH {
-            at.iter().try_for_each(|directory| below(directory, &mut next))?;
-        } else if matches!(part, Component::Normal(_)) && text.contains(['*', '?', '[']) {
-            let pattern = glob::Pattern::new(text).map_err(|_| unreadable())?;
-            at.iter().try_for_each(|directory| named_like(directory, &pattern, is_last, &mut next))?;
-        } else {
-            at.iter().try_for_each(|directory| called(directory, text, &mut next))?;
-        }
+        let is_pattern = matches!(part, Component::Normal(_)) && text.contains(['*', '?', '[']);
+        let pattern = glob::Pattern::new(if is_pattern && text != ANY_DEPTH { text } else { "" });
+        let pattern = pattern.map_err(|_| unreadable())?;
         // Two `**` may lead to one place.
-        next.sort_unstable();
-        next.dedup();
+        let mut next = BTreeSet::new();
+        for directory in at {
+            match text {
+                ANY_DEPTH => below(directory, &mut next)?,
+                _ if is_pattern => named_like(&directory, &pattern, is_last, &mut next)?,
+                name => next.extend(there(directory.join(name))?),
+            }
+        }
         at = next;
     }
     files_among(at)
@@ -52,7 +53,7 @@ pub(super) fn matching(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
 ///
 /// # Errors
 /// When one leads nowhere.
-pub(super) fn files_among(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, SourceError> {
+pub(super) fn files_among(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SourceError> {
     let file = |path: PathBuf| Ok(metadata(&path)?.is_file().then_some(path));
     paths.into_iter().filter_map(|path| file(path).transpose()).collect()
 }
@@ -66,15 +67,13 @@ fn here(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
-/// What is called `name` in a directory, if it is there.
-fn called(directory: &Path, name: &str, found: &mut Vec<PathBuf>) -> Result<(), SourceError> {
-    let path = directory.join(name);
+/// The path, if anything is there.
+fn there(path: PathBuf) -> Result<Option<PathBuf>, SourceError> {
     match path.symlink_metadata() {
-        Ok(_) => found.push(path),
-        Err(error) if is_missing(&error) => {}
-        Err(source) => return Err(SourceError::Open { path, source }),
+        Ok(_) => Ok(Some(path)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(source) => Err(SourceError::Open { path, source }),
     }
-    Ok(())
 }
 
 fn is_missing(error: &io::Error) -> bool {
@@ -82,21 +81,22 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// The directory and all directories below it, hidden ones left out.
-fn below(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), SourceError> {
-    if !here(directory).is_dir() {
+fn below(directory: PathBuf, found: &mut BTreeSet<PathBuf>) -> Result<(), SourceError> {
+    if !here(&directory).is_dir() {
         return Ok(());
     }
-    let mut open = vec![directory.to_owned()];
+    let mut open = vec![directory];
     while let Some(directory) = open.pop() {
-        for (path, kind) in entries(&directory)? {
-            let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            if kind.is_dir() && !hidden {
-                open.push(path);
-            }
-        }
-        found.push(directory);
+        let inner = entries(&directory)?.into_iter().filter(|(_, kind)| kind.is_dir()).map(|(path, _)| path);
+        open.extend(inner.filter(|path| !is_hidden(path)));
+        found.insert(directory);
     }
     Ok(())
+}
+
+/// Whether a name begins with a dot.
+pub(super) fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 /// What is called like `pattern` in a directory: all of it at the end of a path, else only directories.
@@ -104,13 +104,13 @@ fn named_like(
     directory: &Path,
     pattern: &glob::Pattern,
     is_last: bool,
-    found: &mut Vec<PathBuf>,
+    found: &mut BTreeSet<PathBuf>,
 ) -> Result<(), SourceError> {
     for (path, _) in entries(directory)? {
         // A name that is not UTF-8 is matched as it is shown: whether it is taken is for the caller to say.
         let matches = path.file_name().is_some_and(|name| pattern.matches_with(&name.to_string_lossy(), MATCHING));
         if matches && (is_last || metadata(&path)?.is_dir()) {
-            found.push(path);
+            found.insert(path);
         }
     }
     Ok(())

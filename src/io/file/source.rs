@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::csv_rows::LongRows;
-use super::listing::{behind, files_of};
+use super::listing::{all_of, behind, is_of_several};
 use super::pipe::MOMENT;
 use super::reader::Reader;
 use super::stream::Stream;
@@ -92,11 +92,11 @@ impl FileSource {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn reading(path: &Path, reading: Reading) -> Result<Self, SourceError> {
-        let (files, is_one) = files_behind(path, reading.format)?;
+        let files = all_of(path, reading.format)?;
         let reader = Reader::open(&files[0], &reading)?;
         let width = reading.fields.len();
         let mut source = Self::of(path, files, reader, reading, Vec::new(), width);
-        if !is_one {
+        if is_of_several(path) {
             source.opened.push((source.file.clone(), 0));
         }
         Ok(source)
@@ -144,7 +144,7 @@ impl FileSource {
         limits: Limits,
         columns: ColumnChoice<'_>,
     ) -> Result<Self, SourceError> {
-        let (files, _) = files_behind(path, format)?;
+        let files = all_of(path, format)?;
         let (reader, fields) = Reader::open_undescribed(&files[0], format, limits, columns)?;
         let (names, fields) = fields.into_iter().unzip();
         let reading = Reading { format, fields, limits, unknown: Unknown::Drop, stop: StopFlag::default() };
@@ -329,11 +329,6 @@ impl FileSource {
             reader => reader.unknown(),
         }
     }
-}
-
-/// The files of a path, and whether it names one.
-fn files_behind(path: &Path, format: Format) -> Result<(Vec<PathBuf>, bool), SourceError> {
-    Ok(files_of(path, format)?.map_or_else(|| (vec![path.to_owned()], true), |files| (files, false)))
 }
 
 /// The path as messages name it.

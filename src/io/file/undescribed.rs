@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::listing::files_of;
+use super::listing::all_of;
 use super::stream::Stream;
 use super::{Format, SourceError, StopFlag};
 
@@ -61,7 +61,7 @@ pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
         return Ok(b',');
     }
     let comma = Format::Csv { separator: b',' };
-    let first = files_of(path, comma)?.and_then(|files| files.into_iter().next()).unwrap_or_else(|| path.to_owned());
+    let first = all_of(path, comma)?.swap_remove(0);
     let metadata = first.metadata().map_err(|source| SourceError::Open { path: first.clone(), source })?;
     if !metadata.is_file() {
         return Ok(b',');

@@ -74,35 +74,43 @@ impl Seeker<'_> {
     /// Goes back to the committed offsets of everything assigned. False when these are not where the ranges to be
     /// replayed begin: the partition was somebody else's meanwhile.
     pub(super) fn rewind(&self, replay: Option<&Ranges>) -> Result<bool, KafkaFailure> {
-        let failed = |e| self.cluster.failure("cannot go back to the committed offsets", e);
-        let assignment = self.consumer.assignment().map_err(failed)?;
-        if assignment.count() == 0 {
-            return Ok(true);
-        }
-        let committed = self.committed(&assignment)?;
-        let mut target = TopicPartitionList::new();
         let mut where_it_began = true;
-        for element in committed.elements() {
-            let place = self.consumer.context().place_of(element.topic(), element.partition());
-            let range = replay.and_then(|r| place.and_then(|p| r.get(&p)));
-            let offset = match (element.offset(), range) {
-                (Offset::Offset(n), range) => {
-                    where_it_began &= range.is_none_or(|r| r.0 == n);
-                    Offset::Offset(n)
-                }
-                // Nothing is committed yet: the first batch of all.
-                (_, Some(range)) => Offset::Offset(range.0),
-                (_, None) => Offset::Beginning,
-            };
-            target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
-        }
-        self.seek(target)?;
+        self.seek("cannot go back to the committed offsets", |place, committed| {
+            let from = replay.and_then(|ranges| ranges.get(&place?)).map(|range| range.0);
+            where_it_began &= from.zip(committed).is_none_or(|(from, committed)| from == committed);
+            // Where nothing is committed yet, it is the first batch of all.
+            committed.or(from)
+        })?;
         Ok(where_it_began)
     }
 
-    /// Seeks every partition of `target`, or fails: reading on from elsewhere would lose records.
-    fn seek(&self, target: TopicPartitionList) -> Result<(), KafkaFailure> {
-        let failed = |e| self.cluster.failure("cannot go back to where a batch began", e);
+    /// Continues behind the replayed ranges; whatever was read past them meanwhile is read again.
+    pub(super) fn resume_after(&self, ranges: &Ranges) -> Result<(), KafkaFailure> {
+        self.seek("cannot continue behind a repeated batch", |place, committed| {
+            place.and_then(|place| ranges.get(&place)).map(|range| range.1).or(committed)
+        })
+    }
+
+    /// Seeks every assigned partition, or fails: reading on from elsewhere would lose records. `to` gives the offset by the one that the
+    /// group has committed; without one a partition is read from its beginning.
+    fn seek(
+        &self,
+        what: &'static str,
+        mut to: impl FnMut(Option<Place>, Option<i64>) -> Option<i64>,
+    ) -> Result<(), KafkaFailure> {
+        let failed = |e| self.cluster.failure(what, e);
+        let assignment = self.consumer.assignment().map_err(failed)?;
+        if assignment.count() == 0 {
+            return Ok(());
+        }
+        let mut target = TopicPartitionList::new();
+        for element in self.committed(&assignment)?.elements() {
+            let (topic, partition) = (element.topic(), element.partition());
+            let committed = if let Offset::Offset(offset) = element.offset() { Some(offset) } else { None };
+            let offset = to(self.consumer.context().place_of(topic, partition), committed);
+            let offset = offset.map_or(Offset::Beginning, Offset::Offset);
+            target.add_partition_offset(topic, partition, offset).map_err(failed)?;
+        }
         let sought = self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
         sought.elements().iter().try_for_each(|element| element.error().map_err(failed))
     }
@@ -174,24 +182,6 @@ impl Seeker<'_> {
             gone.extend(missing(*range, low, end).map(|missing| (*place, missing)));
         }
         Some(gone)
-    }
-
-    /// Continues behind the replayed ranges; whatever was read past them meanwhile is read again.
-    pub(super) fn resume_after(&self, ranges: &Ranges) -> Result<(), KafkaFailure> {
-        let failed = |e| self.cluster.failure("cannot continue behind a repeated batch", e);
-        let assignment = self.consumer.assignment().map_err(failed)?;
-        let committed = self.committed(&assignment)?;
-        let mut target = TopicPartitionList::new();
-        for element in committed.elements() {
-            let place = self.consumer.context().place_of(element.topic(), element.partition());
-            let offset = match (place.and_then(|p| ranges.get(&p)), element.offset()) {
-                (Some(range), _) => Offset::Offset(range.1),
-                (None, Offset::Offset(n)) => Offset::Offset(n),
-                (None, _) => Offset::Beginning,
-            };
-            target.add_partition_offset(element.topic(), element.partition(), offset).map_err(failed)?;
-        }
-        self.seek(target)
     }
 }
 
