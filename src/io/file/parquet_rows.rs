@@ -94,7 +94,7 @@ impl ParquetRows {
 
     fn damaged(&self, path: &Path, coordinate: Coordinate) -> SourceError {
         let row = self.groups.iter().sum::<u64>().saturating_sub(self.left);
-        let ends = self.groups.iter().scan(0, |end, rows| {
+        let ends = self.groups.iter().scan(0_u64, |end, rows| {
             *end += rows;
             Some(*end)
         });
