@@ -6,7 +6,6 @@
 //! | [`kafka`] | topics that are read by a group, and transactions into topics |
 //! | [`message`] | a message, and how the cells of a record are found in its parts |
 //! | [`registry`] | the schemas under which records were written |
-//! | [`feed`] | what a reader on a thread of its own has read |
 //! | [`input`], [`closing`] | a batch as a source hands it over; when it is closed |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
@@ -17,7 +16,6 @@
 
 pub mod closing;
 pub mod dead_letter;
-pub mod feed;
 pub mod file;
 pub mod input;
 pub mod kafka;

@@ -2,11 +2,13 @@
 
 use super::people::Update;
 use super::table::Table;
-use crate::io::feed;
 use crate::io::file::SourceError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::telemetry::RejectionReason;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Updates that wait for the end of a batch, at most. Who has read more waits.
 const WAITING: usize = 10_000;
@@ -57,10 +59,39 @@ pub enum News {
     Failed(ProfilesError),
 }
 
-/// What has been read: first the whole, then what has changed since.
-pub type Feed = feed::Feed<News>;
+/// What has been read: first the whole, then what has changed since. Its end is the end of the reader.
+pub struct Feed {
+    /// In the order in which it was read.
+    pub news: Receiver<News>,
+    over: Arc<AtomicBool>,
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+    }
+}
+
 /// Where a reader says what it has read.
-pub(super) type Told = feed::Told<News>;
+pub(super) struct Told {
+    news: Sender<News>,
+    over: Arc<AtomicBool>,
+}
+
+/// Nobody listens any more.
+pub(super) struct Over;
+
+impl Told {
+    /// Says something; waits while too much has been said that nobody has heard.
+    pub fn say(&self, news: News) -> Result<(), Over> {
+        self.news.send(news).map_err(|_| Over)
+    }
+
+    /// Whether nobody listens any more.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+}
 
 /// Lets `read` read the profiles of `join` on a thread of its own.
 ///
@@ -70,13 +101,18 @@ pub(super) fn reading(
     join: &str,
     read: impl FnOnce(&Told) -> Result<(), ProfilesError> + Send + 'static,
 ) -> Result<Feed, ProfilesError> {
+    let (sender, news) = bounded(WAITING);
+    let over = Arc::<AtomicBool>::default();
+    let told = Told { news: sender, over: Arc::clone(&over) };
     let name = join.to_owned();
-    let feed = Feed::of("profiles", WAITING, move |told| {
-        if let Err(error) = read(told)
+    // A panic closes the channel, and that is heard.
+    let started = std::thread::Builder::new().name("profiles".to_owned()).spawn(move || {
+        if let Err(error) = read(&told)
             && told.say(News::Failed(error)).is_err()
         {
             tracing::debug!(join = name, "a reader of profiles has failed after its end");
         }
     });
-    feed.map_err(|source| ProfilesError::Thread { join: join.to_owned(), source })
+    started.map_err(|source| ProfilesError::Thread { join: join.to_owned(), source })?;
+    Ok(Feed { news, over })
 }

@@ -3,10 +3,9 @@
 //! It is read from its beginning at every start: a tombstone that has been compacted away while nobody read is no message any more,
 //! but then neither is the profile that it has removed.
 
-use super::feed::{Feed, News, ProfilesError, Told, reading};
+use super::feed::{Feed, News, Over, ProfilesError, Told, reading};
 use super::people::{People, Update};
 use super::table::{Table, Taken};
-use crate::io::feed::Over;
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::whole::{Reading, WholeTopic};
 use crate::io::message::{Part, Undecoded};
