@@ -1,9 +1,11 @@
 //! A batch as a source hands it over: decoded, not yet typed.
 
+use crate::config::Config;
 use crate::io::file::LongRows;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::release::sink::Rejected;
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 /// A partition: the number of its topic among those of the source, and its own. A file is partition (0, 0).
 pub type Place = (u16, i32);
@@ -31,6 +33,35 @@ impl Origin for FileOrigin {
         match coordinate.element {
             0 => format!("record {}", coordinate.offset + 1),
             element => format!("line {}, element {element}", coordinate.offset + 1),
+        }
+    }
+}
+
+/// When a batch is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Records from which on a batch is closed.
+    pub max_records: u64,
+    /// Bytes of payload from which on a batch is closed.
+    pub max_bytes: u64,
+    /// Age from which on a batch of enough subjects is closed.
+    pub max_wait: Duration,
+    /// Age at which any batch is closed.
+    pub max_age: Duration,
+    /// Distinct subjects below which `max_wait` does not close a batch.
+    pub min_subjects: usize,
+}
+
+impl Limits {
+    /// As configured.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            max_records: config.batch.max_records as u64,
+            max_bytes: config.batch.max_bytes,
+            max_wait: config.batch.max_wait,
+            max_age: config.batch.max_age,
+            min_subjects: config.privacy.crowd(),
         }
     }
 }

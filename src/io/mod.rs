@@ -6,7 +6,7 @@
 //! | [`kafka`] | topics that are read by a group, and transactions into topics |
 //! | [`message`] | a message, and how the cells of a record are found in its parts |
 //! | [`registry`] | the schemas under which records were written |
-//! | [`input`], [`closing`] | a batch as a source hands it over; when it is closed |
+//! | [`input`] | a batch as a source hands it over, and when it is closed |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
@@ -14,7 +14,6 @@
 //!
 //! Bytes become cells, and cells lines, in [`codec`](crate::codec).
 
-pub mod closing;
 pub mod dead_letter;
 pub mod file;
 pub mod input;

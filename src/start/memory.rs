@@ -12,7 +12,7 @@
 //! No limit is ever raised. Whatever is lowered, less is counted and more is suppressed (docs/architecture.md rule 8); decision 0055.
 
 use crate::config::{Config, MOST_VALUES, Problem, SinkKind, SourceKind, format_size};
-use crate::io::closing::Limits;
+use crate::io::input::Limits;
 use crate::records::codebook::Codebook;
 use crate::records::schema::Schema;
 use crate::risk::adjacency::MAX_EDGES;

@@ -137,7 +137,7 @@ fn table(engine: &Engine, people: std::ops::Range<usize>, cells: &str) -> Table 
 /// A reader of profiles that says what the test says.
 fn reader(stand: &mut Stand) -> Sender<News> {
     let (says, news) = unbounded();
-    stand.engine().take_profiles_from(vec![Feed::new(news).0]);
+    stand.engine().take_profiles_from(vec![Feed::new(news)]);
     says
 }
 

@@ -3,9 +3,8 @@
 use super::run::Watcher;
 use super::source::{Next, Source, SourceFailure};
 use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
-use crate::io::closing::Limits;
 use crate::io::file::{FileSource, SourceError};
-use crate::io::input::{Closed, InputBatch, Ranges};
+use crate::io::input::{Closed, InputBatch, Limits, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
@@ -16,10 +15,12 @@ use std::time::{Duration, Instant};
 /// Records read between two looks at the flag that ends the run.
 const AT_A_TIME: usize = 10_000;
 
-/// When a batch is closed. A file is always read until a batch is full, so that its batches are a function of the file; standard input
-/// that pauses is closed by time as a topic is.
-#[derive(Clone, Debug)]
-pub struct FileClosing {
+/// Reads files, or standard input, on a thread of its own. A file is always read until a batch is full, so that its batches are a function
+/// of the file; standard input that pauses is closed by time as a topic is.
+pub struct FileReader<'a> {
+    pub source: FileSource,
+    /// Attributes of a record.
+    pub width: usize,
     pub limits: Limits,
     /// The attribute that names the subject.
     pub subject: Option<usize>,
@@ -27,6 +28,9 @@ pub struct FileClosing {
     pub joined: Vec<usize>,
     /// The files are one batch, as far as memory goes.
     pub is_whole: bool,
+    pub watcher: &'a dyn Watcher,
+    /// Set when the run is to end.
+    pub stop: &'a AtomicBool,
 }
 
 /// A batch as it was read, and whether the source has ended with it.
@@ -43,30 +47,6 @@ pub struct FileReadAhead<'a> {
     is_job: bool,
     /// A batch in hand, which was looked at or has not left.
     next: Option<Result<Ahead, SourceError>>,
-}
-
-/// Reads `source` batch by batch to its end, or until nobody listens or `stop` is set.
-pub fn read_all(
-    mut source: FileSource,
-    width: usize,
-    closing: &FileClosing,
-    watcher: &dyn Watcher,
-    stop: &AtomicBool,
-    sender: &Sender<Read>,
-) {
-    let mut is_first = true;
-    loop {
-        let read = read_batch(&mut source, width, closing, watcher, stop);
-        let over = read.as_ref().map_or(true, |(_, end)| *end);
-        if closing.is_whole && is_first && !over {
-            let Limits { max_records, max_bytes, .. } = closing.limits;
-            FileDivided { path: source.file(), max_records, max_bytes }.emit();
-        }
-        is_first = false;
-        if sender.send(read).is_err() || over {
-            return;
-        }
-    }
 }
 
 impl<'a> FileReadAhead<'a> {
@@ -130,58 +110,72 @@ impl Source for FileReadAhead<'_> {
     }
 }
 
-/// Reads one batch; true when the source has ended.
-fn read_batch(
-    source: &mut FileSource,
-    width: usize,
-    closing: &FileClosing,
-    watcher: &dyn Watcher,
-    stop: &AtomicBool,
-) -> Result<(InputBatch, bool), SourceError> {
-    let mut batch = InputBatch::new(width, 0);
-    let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
-    let Limits { max_records, max_bytes, max_wait, max_age, min_subjects } = closing.limits;
-    let max_records = usize::try_from(max_records).unwrap_or(usize::MAX);
-    let (start, from) = (Instant::now(), source.position().records);
-    let mut records = 0usize;
-    let end = loop {
-        let bytes = max_bytes - batch.weight().min(max_bytes - 1);
-        let outcome = source.read(&mut batch.raw, AT_A_TIME.min(max_records - records), bytes, &mut rejected)?;
-        records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
-        batch.bytes += outcome.bytes;
-        batch.tombstones += outcome.tombstones;
-        watcher.read(source.position().bytes);
-        if outcome.stopped || outcome.end {
-            break true;
+impl FileReader<'_> {
+    /// Reads batch by batch to the end, or until nobody listens or the run is to end.
+    pub fn read_all(mut self, sender: &Sender<Read>) {
+        let mut is_first = true;
+        loop {
+            let read = self.read_batch();
+            let over = read.as_ref().map_or(true, |(_, end)| *end);
+            if self.is_whole && is_first && !over {
+                let Limits { max_records, max_bytes, .. } = self.limits;
+                FileDivided { path: self.source.file(), max_records, max_bytes }.emit();
+            }
+            is_first = false;
+            if sender.send(read).is_err() || over {
+                return;
+            }
         }
-        if records >= max_records || batch.weight() >= max_bytes || stop.load(Ordering::Acquire) {
-            break false;
-        }
-        if source.is_regular() {
-            continue;
-        }
-        let age = start.elapsed();
-        if age >= max_age {
-            batch.closed = Closed::Settle;
-            break false;
-        }
-        if age >= max_wait && batch.has_subjects(closing.subject, min_subjects) {
-            batch.closed = Closed::Time;
-            break false;
-        }
-    };
-    closing.joined.iter().for_each(|attribute| batch.raw.clear(*attribute));
-    batch.decode_seconds = start.elapsed().as_secs_f64();
-    batch.rejected =
-        rejected.into_iter().map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }).collect();
-    for (path, first_record) in source.take_opened() {
-        FileOpened { path: &path, first_record }.emit();
     }
-    batch.long_rows = source.take_long_rows();
-    let to = source.position().records;
-    if to > from {
-        let range = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(to).unwrap_or(i64::MAX));
-        batch.ranges.insert((0, 0), range);
+
+    /// Reads one batch; true when the source has ended.
+    fn read_batch(&mut self) -> Read {
+        let Self { source, stop, .. } = self;
+        let mut batch = InputBatch::new(self.width, 0);
+        let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
+        let Limits { max_records, max_bytes, max_wait, max_age, min_subjects } = self.limits;
+        let max_records = usize::try_from(max_records).unwrap_or(usize::MAX);
+        let (start, from) = (Instant::now(), source.position().records);
+        let mut records = 0usize;
+        let end = loop {
+            let bytes = max_bytes - batch.weight().min(max_bytes - 1);
+            let outcome = source.read(&mut batch.raw, AT_A_TIME.min(max_records - records), bytes, &mut rejected)?;
+            records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
+            batch.bytes += outcome.bytes;
+            batch.tombstones += outcome.tombstones;
+            self.watcher.read(source.position().bytes);
+            if outcome.stopped || outcome.end {
+                break true;
+            }
+            if records >= max_records || batch.weight() >= max_bytes || stop.load(Ordering::Acquire) {
+                break false;
+            }
+            if source.is_regular() {
+                continue;
+            }
+            let age = start.elapsed();
+            if age >= max_age {
+                batch.closed = Closed::Settle;
+                break false;
+            }
+            if age >= max_wait && batch.has_subjects(self.subject, min_subjects) {
+                batch.closed = Closed::Time;
+                break false;
+            }
+        };
+        self.joined.iter().for_each(|attribute| batch.raw.clear(*attribute));
+        batch.decode_seconds = start.elapsed().as_secs_f64();
+        batch.rejected =
+            rejected.into_iter().map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }).collect();
+        for (path, first_record) in source.take_opened() {
+            FileOpened { path: &path, first_record }.emit();
+        }
+        batch.long_rows = source.take_long_rows();
+        let to = source.position().records;
+        if to > from {
+            let range = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(to).unwrap_or(i64::MAX));
+            batch.ranges.insert((0, 0), range);
+        }
+        Ok((batch, end))
     }
-    Ok((batch, end))
 }

@@ -1,6 +1,6 @@
 //! A run over files, which is a job, or over standard input, which is a stream: its parts, put together.
 
-use super::file_source::{FileClosing, FileReadAhead, read_all};
+use super::file_source::{FileReadAhead, FileReader};
 use super::profiles;
 use super::run::{Run, StreamError, Watcher};
 use super::source::SourceFailure;
@@ -81,13 +81,20 @@ pub fn run_file(
         SinkKind::File => Some(open_sink(&config, &columns, names, options.lineage.as_deref(), &engine)?),
         SinkKind::None | SinkKind::Kafka => None,
     };
-    let (width, subject, joined) = (schema.attributes.len(), schema.subject, schema.joined());
-    let closing =
-        FileClosing { limits: memory::closing(&config, &schema), subject, joined, is_whole: config.batch.is_whole };
+    let reader = FileReader {
+        source,
+        width: schema.attributes.len(),
+        limits: memory::closing(&config, &schema),
+        subject: schema.subject,
+        joined: schema.joined(),
+        is_whole: config.batch.is_whole,
+        watcher,
+        stop,
+    };
     (supervision.on_start)()?;
     let outcome = std::thread::scope(|scope| {
         let (sender, receiver) = crossbeam_channel::bounded(1);
-        scope.spawn(move || read_all(source, width, &closing, watcher, stop, &sender));
+        scope.spawn(move || reader.read_all(&sender));
         let mut source = FileReadAhead::new(receiver, is_job, stop);
         let mut nothing = NoSink;
         let sink: &mut dyn Sink = sink.as_mut().map_or(&mut nothing, |sink| sink);

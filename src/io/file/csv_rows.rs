@@ -26,6 +26,7 @@ enum Parsed {
 ///
 /// The csv crate's own reader keeps a whole record in memory, and a stray quote makes the rest of a file one record.
 /// So its automaton is driven here, and a row longer than the limit is passed over in bounded memory.
+#[derive(Debug)]
 pub(super) struct CsvRows {
     pub stream: Stream,
     automaton: csv_core::Reader,
@@ -65,12 +66,6 @@ impl LongRows {
 
 /// Lines of a readable row from which on it is suspect. One that cannot be read is suspect from two lines on.
 const SUSPECT_LINES: u64 = 50;
-
-impl std::fmt::Debug for CsvRows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CsvRows").field("stream", &self.stream).finish_non_exhaustive()
-    }
-}
 
 impl CsvRows {
     /// The rows under the header.

@@ -66,6 +66,14 @@ pub struct Feed {
     over: Arc<AtomicBool>,
 }
 
+impl Feed {
+    /// What a reader says by `news`.
+    #[must_use]
+    pub fn new(news: Receiver<News>) -> Self {
+        Self { news, over: Arc::default() }
+    }
+}
+
 impl Drop for Feed {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
@@ -102,8 +110,8 @@ pub(super) fn reading(
     read: impl FnOnce(&Told) -> Result<(), ProfilesError> + Send + 'static,
 ) -> Result<Feed, ProfilesError> {
     let (sender, news) = bounded(WAITING);
-    let over = Arc::<AtomicBool>::default();
-    let told = Told { news: sender, over: Arc::clone(&over) };
+    let feed = Feed::new(news);
+    let told = Told { news: sender, over: Arc::clone(&feed.over) };
     let name = join.to_owned();
     // A panic closes the channel, and that is heard.
     let started = std::thread::Builder::new().name("profiles".to_owned()).spawn(move || {
@@ -114,5 +122,5 @@ pub(super) fn reading(
         }
     });
     started.map_err(|source| ProfilesError::Thread { join: join.to_owned(), source })?;
-    Ok(Feed { news, over })
+    Ok(feed)
 }
