@@ -21,12 +21,8 @@ use crate::telemetry::RejectionReason;
 pub struct ReadOutcome {
     /// Rows added + records rejected + tombstones.
     pub records: u64,
-    /// Lines or rows of the file: as many, unless the elements of an array in them are the records.
-    pub messages: u64,
     /// NDJSON and CSV: bytes of the file; Parquet: bytes of the cells.
     pub bytes: u64,
-    /// Bytes of cells that the elements of a line have in common, beyond the first time ([`RawBatch::repeated_bytes`]).
-    pub repeated_bytes: u64,
     /// Records that only said that something is gone (NDJSON `null`); dropped.
     pub tombstones: u64,
     /// The end of the file has been reached.
@@ -223,13 +219,14 @@ impl FileSource {
         rejected: &mut Vec<(Coordinate, RejectionReason)>,
     ) -> Result<ReadOutcome, SourceError> {
         let mut outcome = ReadOutcome::default();
-        let repeated = batch.repeated_bytes();
-        let goes_on = |read: &ReadOutcome| {
-            let bytes = read.bytes + read.repeated_bytes;
-            read.records < max_records as u64 && (read.records == 0 || bytes < max_bytes)
-        };
-        while goes_on(&outcome) {
-            let patience = if outcome.messages > 0 { Duration::ZERO } else { MOMENT };
+        let (before, repeated) = (self.records, batch.repeated_bytes());
+        while outcome.records < max_records as u64 {
+            // Cells that the elements of a line have in common count beyond the first time.
+            let bytes = outcome.bytes + batch.repeated_bytes() - repeated;
+            if outcome.records > 0 && bytes >= max_bytes {
+                break;
+            }
+            let patience = if self.records > before { Duration::ZERO } else { MOMENT };
             let comes = self.reader.stream().map_or(Ok(true), |stream| stream.comes_within(patience));
             if !comes.map_err(|source| self.unreadable(source))? {
                 break;
@@ -246,7 +243,6 @@ impl FileSource {
             };
             self.byte = self.reader.bytes();
             outcome.bytes += bytes;
-            outcome.repeated_bytes = batch.repeated_bytes() - repeated;
             let mut records = 1;
             match next {
                 Next::Record => {
@@ -267,7 +263,6 @@ impl FileSource {
                 }
             }
             outcome.records += records;
-            outcome.messages += 1;
             self.records += 1;
         }
         Ok(outcome)
