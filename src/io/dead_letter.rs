@@ -59,9 +59,6 @@ impl<'a> DeadLetter<'a> {
     }
 
     /// The body: one JSON object without a line break.
-    ///
-    /// # Panics
-    /// Never: texts and integers are always JSON.
     #[must_use]
     pub fn body(&self) -> String {
         serde_json::to_string(self).expect("texts and integers are JSON")

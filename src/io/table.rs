@@ -72,9 +72,6 @@ pub fn read_spilling(
 }
 
 /// Reads lines of NDJSON that somebody makes, `request.path` in messages; no schema describes them.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_lines(
     lines: Box<dyn Read + Send>,
     request: &Request<'_>,

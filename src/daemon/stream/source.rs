@@ -11,16 +11,10 @@ pub use crate::io::kafka::feed::Notice;
 /// A source of batches. While a batch leaves, the next one can be looked at ([`Upcoming`]).
 pub trait Source: Upcoming {
     /// What comes next; waits for it for at most `wait`.
-    ///
-    /// # Errors
-    /// When nothing more can be read.
     fn next(&mut self, wait: Duration) -> Result<Next, SourceFailure>;
 
     /// Goes back, so that the next batch consists of exactly `ranges`; where there are none, so that it begins at the
     /// committed positions. `aborted` is the batch that has not left, where it is still in hand.
-    ///
-    /// # Errors
-    /// When nothing more can be read.
     fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure>;
 
     /// Whether records come by themselves, so that a pause means that there are none.

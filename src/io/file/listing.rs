@@ -62,9 +62,6 @@ pub fn files_of(path: &Path, format: Format) -> Result<Option<Vec<PathBuf>>, Sou
 }
 
 /// The files of a path, of one file that one.
-///
-/// # Errors
-/// As [`files_of`].
 pub(super) fn all_of(path: &Path, format: Format) -> Result<Vec<PathBuf>, SourceError> {
     Ok(files_of(path, format)?.unwrap_or_else(|| vec![path.to_owned()]))
 }
@@ -98,9 +95,6 @@ fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
 }
 
 /// A digest of the files of a path: their names, lengths and times of change.
-///
-/// # Errors
-/// As [`files_of`], and when one of them is no regular file.
 pub fn digest_of(path: &Path, format: Format) -> Result<[u8; 32], SourceError> {
     let mut digest = Sha256::new();
     for file in all_of(path, format)? {
@@ -119,9 +113,6 @@ pub fn digest_of(path: &Path, format: Format) -> Result<[u8; 32], SourceError> {
 }
 
 /// A digest of all bytes of the files of a path; none where `stop` came before.
-///
-/// # Errors
-/// As [`files_of`], and when one of them cannot be read.
 pub fn content_digest_of(path: &Path, format: Format, stop: &AtomicBool) -> Result<Option<[u8; 32]>, SourceError> {
     let mut digest = Sha256::new();
     let mut bytes = vec![0; 1 << 20];

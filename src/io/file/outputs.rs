@@ -152,9 +152,6 @@ impl Output {
     }
 
     /// Appends complete lines, each with its line break. For Parquet they are NDJSON.
-    ///
-    /// # Errors
-    /// When writing fails (a full disk), or the lines do not fit.
     pub fn append(&mut self, lines: &[u8]) -> Result<(), SinkError> {
         match self {
             Self::Lines(writer) => writer.write_all(lines).map_err(|source| writer.get_ref().failed(source)),

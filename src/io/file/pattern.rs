@@ -18,9 +18,6 @@ const ANY_DEPTH: &str = "**";
 ///
 /// `*`, `?` and `[ ]` match within one name. `**` stands for any number of directories, none included; there links to directories
 /// are not followed, for they lead to the same files again, or in a circle. Names that begin with a dot are matched by a dot alone.
-///
-/// # Errors
-/// When the pattern cannot be read, when a directory cannot be, and when a link leads nowhere.
 pub(super) fn matching(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let unreadable = || SourceError::Pattern { path: path.into() };
     let parts: Vec<Component<'_>> = path.components().collect();
@@ -50,9 +47,6 @@ pub(super) fn matching(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
 }
 
 /// Those that are regular files, or lead to one.
-///
-/// # Errors
-/// When one leads nowhere.
 pub(super) fn files_among(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, SourceError> {
     let file = |path: PathBuf| Ok(metadata(&path)?.is_file().then_some(path));
     paths.into_iter().filter_map(|path| file(path).transpose()).collect()

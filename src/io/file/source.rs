@@ -84,9 +84,6 @@ impl FileSource {
     }
 
     /// As [`open`](Self::open), read as `reading` says.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     pub fn reading(path: &Path, reading: Reading) -> Result<Self, SourceError> {
         let files = all_of(path, reading.format)?;
         let reader = Reader::open(&files[0], &reading)?;

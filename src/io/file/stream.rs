@@ -147,9 +147,6 @@ impl Stream {
 }
 
 /// The text of a file, also where it is compressed.
-///
-/// # Errors
-/// When the file cannot be opened.
 pub fn open_text(path: &Path) -> io::Result<impl Read + use<>> {
     Ok(Inflated::new(Box::new(File::open(path)?)))
 }

@@ -53,9 +53,6 @@ const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The separator of a CSV file: of `,` `;` tab `|` the one that occurs most often outside quotes in its first line, the
 /// comma where none does. An input that cannot be read twice is not opened: comma.
-///
-/// # Errors
-/// When the file cannot be opened or read.
 pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
     if path == Path::new("-") {
         return Ok(b',');

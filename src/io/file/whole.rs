@@ -105,9 +105,6 @@ pub(super) fn regular(path: &Path) -> Result<(), SinkError> {
 
 /// The place of a file, and where it is written before it has its name. What a link leads to is replaced, not the link,
 /// also where nothing is there yet.
-///
-/// # Errors
-/// When `path` has no name, or cannot be looked at.
 pub fn place_and_unfinished(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let place = match fs::canonicalize(path) {
         Ok(place) => place,

@@ -76,9 +76,6 @@ impl Cluster {
     }
 
     /// A cluster to which we are who `security` says, the table `table` of the configuration.
-    ///
-    /// # Errors
-    /// When there is no thread for the keys that are to be kept.
     pub fn secured(
         brokers: &str,
         properties: BTreeMap<String, String>,
@@ -176,9 +173,6 @@ impl Cluster {
     }
 
     /// Tries every setting on a client of each kind, without a word to any broker.
-    ///
-    /// # Errors
-    /// When the settings are refused, or a file of theirs cannot be read.
     pub fn try_settings(&self) -> Result<(), KafkaFailure> {
         let (mut consumer, mut producer) = (self.member("throng"), self.producer("throng"));
         // A client that is told of no broker connects to none.
@@ -356,9 +350,6 @@ impl Settings {
     }
 
     /// A client with callbacks of its own.
-    ///
-    /// # Errors
-    /// When the client refuses the settings, or a file of theirs cannot be read.
     pub fn create<C, T>(&self, what: &'static str, context: C) -> Result<Live<T>, KafkaFailure>
     where
         C: ClientContext,
@@ -369,9 +360,6 @@ impl Settings {
     }
 
     /// A consumer that asks, and has no more to say.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
     pub fn asking(&self, what: &'static str) -> Result<Asking, KafkaFailure> {
         self.create(what, Quiet(self.hearing()))
     }

@@ -88,9 +88,6 @@ struct Maker {
 impl Epochs {
     /// Takes the transactional id from whoever has it. Whether that was a copy of this state the caller finds out: the
     /// markers are final now.
-    ///
-    /// # Errors
-    /// When the cluster does not let us within `patience`.
     pub fn open(
         cluster: &Cluster,
         transactional_id: &str,

@@ -274,9 +274,6 @@ impl ConsumerContext for Callbacks {
 }
 
 /// Makes the consumer and subscribes it.
-///
-/// # Errors
-/// When the client refuses the settings.
 pub fn subscribe(
     cluster: &Cluster,
     group: &str,

@@ -25,9 +25,6 @@ const A_MOMENT_MS: i64 = 1_000;
 pub(super) struct Kept(#[allow(dead_code, reason = "its end is heard")] Sender<()>);
 
 /// Keeps the keys of `clients`; none where nothing of theirs can change.
-///
-/// # Errors
-/// When there is no thread to be had.
 pub(super) fn keep(
     security: &Security,
     clients: &Arc<Clients>,

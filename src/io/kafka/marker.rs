@@ -93,9 +93,6 @@ pub fn last_committed(
 }
 
 /// Whether a transactional id that begins with `prefix` has committed a batch.
-///
-/// # Errors
-/// When the topic cannot be read to its end within `patience`.
 pub fn has_any(
     cluster: &Cluster,
     topic: &str,
@@ -127,9 +124,6 @@ pub struct Watch {
 
 impl Watch {
     /// Begins at the end of the topic. Call it after `init_transactions`, and read [`last_committed`] after it.
-    ///
-    /// # Errors
-    /// When the topic's ends cannot be learnt within `patience`.
     pub fn begin(
         cluster: &Cluster,
         topic: &str,

@@ -15,9 +15,6 @@ pub struct Sampled {
 
 impl Sampled {
     /// Opens `topic`. A broker may be silent for `patience`.
-    ///
-    /// # Errors
-    /// When the cluster does not answer, or has no such topic.
     pub fn open(cluster: &Cluster, topic: &str, patience: Duration) -> Result<Self, KafkaFailure> {
         let deadline = Instant::now() + patience;
         let (group, what) = ("throng.sample", "cannot read the topic");
@@ -28,9 +25,6 @@ impl Sampled {
     }
 
     /// The next message; none at the end. Messages behind the end as it was are passed over.
-    ///
-    /// # Errors
-    /// When the broker is silent for too long.
     pub fn next_message(&mut self) -> Result<Option<OwnedMessage>, KafkaFailure> {
         let deadline = Instant::now() + self.patience;
         while !self.topic.is_whole() {

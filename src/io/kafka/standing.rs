@@ -28,9 +28,6 @@ pub(super) struct Sent {
 }
 
 /// What is sent to the group's coordinator, or asked of it.
-///
-/// # Errors
-/// When the client refuses a name or an offset.
 pub(super) fn listed(sent: &[Sent]) -> Result<TopicPartitionList, KafkaError> {
     let mut list = TopicPartitionList::new();
     for Sent { topic, partition, next } in sent {
@@ -48,8 +45,6 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// # Errors
-    /// When the settings are refused.
     pub fn open(cluster: &Cluster, name: &str, group: GroupMetadata) -> Result<Self, KafkaFailure> {
         // It reads committed records, which makes it ask for offsets that no open transaction may still change.
         let mut config = cluster.consumer(name);
@@ -61,9 +56,6 @@ impl Standing {
     }
 
     /// Those of `sent` that lie behind what was sent. An offset beyond it has been committed by its next owner.
-    ///
-    /// # Errors
-    /// When they cannot all be learnt within `patience`.
     pub fn behind(&self, sent: &[Sent], patience: Duration) -> Result<Vec<Sent>, KafkaFailure> {
         if sent.is_empty() {
             return Ok(Vec::new());

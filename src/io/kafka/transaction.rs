@@ -77,9 +77,6 @@ const LOOK: Duration = Duration::from_millis(1);
 
 impl TransactionalSink {
     /// Opens the first producer, which fences every older self with the same transactional id.
-    ///
-    /// # Errors
-    /// When the cluster does not let us within `patience`.
     pub fn open(
         cluster: &Cluster,
         transactional_id: &str,

@@ -56,9 +56,6 @@ pub struct WholeTopic {
 
 impl WholeTopic {
     /// The topic; none where it `is_over` before a broker has answered.
-    ///
-    /// # Errors
-    /// When the topic does not exist, or the client's settings are refused.
     pub fn open(cluster: &Cluster, reading: Reading, is_over: &dyn Fn() -> bool) -> Result<Option<Self>, KafkaFailure> {
         let mut config = cluster.consumer(reading.group);
         config.set("enable.partition.eof", "true");
@@ -157,9 +154,6 @@ impl WholeTopic {
     }
 
     /// Records behind the end; none where the broker does not tell. Partitions that have come are read from now on.
-    ///
-    /// # Errors
-    /// When they cannot be assigned.
     pub fn look(&mut self) -> Result<Option<u64>, KafkaFailure> {
         let known = i32::try_from(self.places.len()).unwrap_or(i32::MAX);
         let metadata = self.consumer.fetch_metadata(Some(&self.reading.topic), GLANCE).ok();

@@ -102,9 +102,6 @@ impl Told {
 }
 
 /// Lets `read` read the profiles of `join` on a thread of its own.
-///
-/// # Errors
-/// When there is no thread to be had.
 pub(super) fn reading(
     join: &str,
     read: impl FnOnce(&Told) -> Result<(), ProfilesError> + Send + 'static,

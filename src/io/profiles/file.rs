@@ -44,9 +44,6 @@ pub struct WholeFile {
 
 impl FileOfProfiles {
     /// Reads it on a thread of its own.
-    ///
-    /// # Errors
-    /// When there is no thread to read it on.
     pub fn read(self) -> Result<Feed, ProfilesError> {
         let join = self.join.clone();
         reading(&join, move |told| {
@@ -61,9 +58,6 @@ impl FileOfProfiles {
     }
 
     /// Reads it here and now.
-    ///
-    /// # Errors
-    /// When it cannot be read, or has no column for an attribute.
     pub fn whole(self) -> Result<WholeFile, ProfilesError> {
         let gone = ProfilesError::Gone { join: self.join.clone() };
         self.rows(&|| false)?.ok_or(gone)

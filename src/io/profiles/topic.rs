@@ -53,9 +53,6 @@ enum Said {
 
 impl TopicOfProfiles {
     /// Reads it until nobody listens.
-    ///
-    /// # Errors
-    /// When there is no thread to read it on.
     pub fn read(self) -> Result<Feed, ProfilesError> {
         let join = self.join.clone();
         reading(&join, move |told| self.on(told))

@@ -15,9 +15,6 @@ pub struct Standing(Vec<(PathBuf, FileState)>);
 
 impl Standing {
     /// Those of `path` and `more`.
-    ///
-    /// # Errors
-    /// When a path names no file, or one cannot be looked at.
     pub fn of(path: &Path, more: &[PathBuf], format: Format) -> Result<Self, TableError> {
         let mut files = Vec::new();
         for path in std::iter::once(path).chain(more.iter().map(PathBuf::as_path)) {

@@ -35,9 +35,6 @@ impl Provider {
     }
 
     /// A token as it is given now.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub(super) fn token(&self, security: &Security) -> Result<Token, Refusal> {
         match self {
             Self::Endpoint => endpoint::token(&security.oauth),
