@@ -39,7 +39,8 @@ fn producer(cluster: &Cluster, transactional_id: Option<&str>) -> Live<BaseProdu
     if transactional_id.is_none() {
         config.remove("transactional.id");
     }
-    let producer = config.producer("the benchmark", Deliveries::default()).expect("a producer");
+    let producer: Live<BaseProducer<Deliveries>> =
+        config.create("the benchmark", Deliveries::default()).expect("a producer");
     if transactional_id.is_some() {
         producer.init_transactions(PATIENCE).expect("transactions start");
     }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use rdkafka::consumer::Consumer;
 use rdkafka::message::Message;
-use rdkafka::producer::{BaseRecord, Producer};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
-use throng::io::kafka::access::Asking;
-use throng::io::kafka::connection::Cluster;
+use throng::io::kafka::connection::{Asking, Cluster};
+use throng::io::kafka::live::Live;
 
 use crate::client::PARTITIONS;
 use crate::input::Input;
@@ -29,7 +29,8 @@ const COUNTED: &[u8] = b"{\"timestamp\"";
 pub fn send_at(cluster: &Cluster, input: &Input, topic: &str, records_a_second: f64, time: Duration) -> Vec<i64> {
     let mut config = cluster.producer("none");
     config.remove("transactional.id");
-    let producer = config.producer("the benchmark", Deliveries::default()).expect("a producer");
+    let producer: Live<BaseProducer<Deliveries>> =
+        config.create("the benchmark", Deliveries::default()).expect("a producer");
     let wanted = (records_a_second * time.as_secs_f64()) as usize;
     let mut appended = Vec::with_capacity(wanted);
     let mut lines = input.lines();
