@@ -1,6 +1,6 @@
 //! Avro: one binary datum a record.
 //!
-//! A writer schema is compiled once ([`shape`]); `apache-avro` reads the bytes ([`datum`]). Unions are looked through: a field of type `["null", "string"]` is a
+//! `apache-avro` reads the writer schema, which is compiled once ([`shape`]); the bytes are read under it ([`datum`]). Unions are looked through: a field of type `["null", "string"]` is a
 //! text or nothing, and a pointer goes into whichever branch is there.
 //!
 //! | Avro | cell |
@@ -24,28 +24,17 @@ use super::tree::Paths;
 use super::{Decoder, Limits, Unknown};
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
-use apache_avro::GenericSingleObjectReader;
-use datum::Plan;
 use shape::{Shape, Shapes};
-use std::sync::Arc;
 
 pub use shape::BadSchema;
 
-/// The longest text or bytes that the reader makes room for before it has seen them. It is a setting of the process.
-const MAX_TEXT_BYTES: usize = 64 << 20;
-
 /// Decodes data of one writer schema.
+#[derive(Debug)]
 pub struct AvroCodec {
-    plan: Arc<Plan>,
-    reader: GenericSingleObjectReader,
+    shapes: Shapes,
+    paths: Paths,
     /// Fields that nothing in the writer schema leads to.
     missing: Vec<usize>,
-}
-
-impl std::fmt::Debug for AvroCodec {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("AvroCodec").field("plan", &self.plan).finish_non_exhaustive()
-    }
 }
 
 impl AvroCodec {
@@ -68,22 +57,21 @@ impl AvroCodec {
         limits: Limits,
         unknown: Unknown,
     ) -> Result<Self, BadSchema> {
-        apache_avro::util::max_allocation_bytes(MAX_TEXT_BYTES);
-        let (shapes, reader) = Shapes::parse(schema, parts)?;
+        let shapes = Shapes::parse(schema, parts)?;
         let mut missing = Vec::new();
         for (attribute, field) in fields {
             if !shapes.leads_to(field)? {
                 missing.push(*attribute);
             }
         }
-        Ok(Self { plan: Arc::new(Plan { shapes, paths: Paths::new(fields, limits, unknown) }), reader, missing })
+        Ok(Self { shapes, paths: Paths::new(fields, limits, unknown), missing })
     }
 
     /// Bytes of memory that the codec takes, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        // A type or a field with its name, here and in the reader.
-        self.plan.shapes.size() * 512
+        // A type or a field with its name.
+        self.shapes.size() * 256 + self.paths.bytes(self.shapes.most_fields())
     }
 
     /// Those of its fields that nothing in the writer schema leads to.
@@ -95,19 +83,19 @@ impl AvroCodec {
     /// Whether a field at the top leads to no attribute.
     #[must_use]
     pub fn drops(&self) -> bool {
-        let Plan { shapes, paths } = &*self.plan;
-        let drops = |fields: &[(Arc<str>, usize)]| fields.iter().any(|(name, _)| paths.root.child(name).is_none());
-        paths.root.attributes.is_empty() && matches!(shapes.get(shapes.root()), Shape::Record(fields) if drops(fields))
+        let root = &self.paths.root;
+        let drops = |fields: &[(String, usize)]| fields.iter().any(|(name, _)| root.child(name).is_none());
+        root.attributes.is_empty()
+            && matches!(self.shapes.get(self.shapes.root()), Shape::Record(fields) if drops(fields))
     }
 }
 
 impl Decoder for AvroCodec {
     /// See [`Decoder::fill`]. A field of the writer schema that no attribute leads to adds one to `into.unknown_cells`.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
-        let paths = &self.plan.paths;
-        if payload.len() > paths.limits.max_record_bytes {
+        if payload.len() > self.paths.limits.max_record_bytes {
             return Err(RejectionReason::Oversized);
         }
-        paths.fill(&datum::read(&self.reader, &self.plan, payload)?, into)
+        datum::fill(&self.shapes, &self.paths, payload, into)
     }
 }

@@ -1,8 +1,8 @@
 //! The schema's pointers as a tree, so that a record is walked once whatever the number of attributes.
 
-use hashbrown::HashMap;
-
 use super::Field;
+use hashbrown::HashMap;
+use std::sync::OnceLock;
 
 /// An index as JSON pointers write them: no sign, no leading zeros.
 pub(super) fn index(segment: &str) -> Option<usize> {
@@ -27,7 +27,18 @@ pub(super) struct PathNode {
     pub is_array: bool,
     /// Distinguishes the children of one parent in the check for duplicate keys.
     pub ordinal: usize,
-    children: HashMap<Box<str>, PathNode>,
+    children: Vec<PathNode>,
+    /// Ordinals of the children by their segments.
+    ordinals: HashMap<Box<str>, usize>,
+    /// Children by field of the first record type that was read here.
+    binding: OnceLock<Binding>,
+}
+
+/// The ordinal of the child that each field of a record type leads to.
+#[derive(Clone, Debug)]
+struct Binding {
+    record: usize,
+    ordinals: Box<[Option<u32>]>,
 }
 
 impl PathNode {
@@ -61,19 +72,53 @@ impl PathNode {
 
     fn reach(&mut self, pointer: &[String]) -> &mut Self {
         pointer.iter().fold(self, |node, segment| {
-            let ordinal = node.children.len();
-            node.children.entry(segment.as_str().into()).or_insert_with(|| Self { ordinal, ..Self::default() })
+            let ordinal = *node.ordinals.entry(segment.as_str().into()).or_insert(node.children.len());
+            if ordinal == node.children.len() {
+                node.children.push(Self { ordinal, ..Self::default() });
+            }
+            &mut node.children[ordinal]
         })
     }
 
     #[inline]
     pub fn child(&self, key: &str) -> Option<&Self> {
-        self.children.get(key)
+        self.ordinals.get(key).map(|ordinal| &self.children[*ordinal])
+    }
+
+    /// Prepares [`field`](Self::field) for the fields called `names` of the record type `record`. A node is bound once: where a union has
+    /// several record types, the others are looked up by name.
+    pub fn bind<'n>(&self, record: usize, names: impl Iterator<Item = &'n str>) {
+        self.binding.get_or_init(|| {
+            let ordinal = |name| self.ordinals.get(name).and_then(|ordinal| u32::try_from(*ordinal).ok());
+            Binding { record, ordinals: names.map(ordinal).collect() }
+        });
+    }
+
+    /// The child that field number `field` of the record type `record`, called `name`, leads to.
+    #[inline]
+    pub fn field(&self, record: usize, field: usize, name: &str) -> Option<&Self> {
+        match self.binding.get() {
+            Some(bound) if bound.record == record => {
+                bound.ordinals[field].map(|ordinal| &self.children[ordinal as usize])
+            }
+            _ => self.unbound_field(name),
+        }
+    }
+
+    #[cold]
+    fn unbound_field(&self, name: &str) -> Option<&Self> {
+        self.child(name)
+    }
+
+    /// Bytes of all bindings, where a record type has at most so many fields.
+    pub fn binding_bytes(&self, fields: usize) -> usize {
+        let own = if self.is_leaf() { 0 } else { fields * size_of::<Option<u32>>() };
+        own + self.children.iter().map(|child| child.binding_bytes(fields)).sum::<usize>()
     }
 
     /// The next steps, in no order.
     pub fn children(&self) -> impl Iterator<Item = (&str, &Self)> {
-        self.children.iter().map(|(segment, child)| (segment.as_ref(), child))
+        self.ordinals.iter().map(|(segment, ordinal)| (segment.as_ref(), &self.children[*ordinal]))
     }
 
     pub fn is_leaf(&self) -> bool {

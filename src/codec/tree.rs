@@ -6,10 +6,10 @@ use super::cell::{Kind, push_float, push_single};
 use super::path_tree::{Elements, PathNode, index};
 use super::record::{Fields, Limits, Unknown};
 use crate::records::json::{push_quoted, push_shortest};
-use crate::records::raw::RawBatch;
+use crate::records::moment::{in_range, push_date, push_rfc3339};
+use crate::records::raw::{RawBatch, Token};
 use crate::telemetry::RejectionReason;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 /// The longest JSON text of a structure. Values that take no bytes have a text all the same.
 const MAX_TEXT_BYTES: usize = 16 << 10;
@@ -29,6 +29,8 @@ pub(super) enum Tree<'a> {
     Absent,
     /// A value that no attribute leads to.
     Skipped,
+    /// An element that is a record: the number of its type, its depth and its bytes.
+    Unread(u32, u32, &'a [u8]),
     Bool(bool),
     Integer(i64),
     Unsigned(u64),
@@ -37,27 +39,43 @@ pub(super) enum Tree<'a> {
     /// A number as it is spelled in JSON.
     Digits(String),
     Text(Cow<'a, str>),
+    /// Milliseconds since 1970, of which the day counts.
+    Date(i64),
+    /// Milliseconds since midnight.
+    Time(i64),
+    /// Milliseconds since 1970.
+    Moment(i64),
     /// A value that has no text, or an element that cannot be read: whoever needs it is refused for this reason.
     Refused(RejectionReason),
     /// Its items as far as attributes lead to them, and how many come behind those.
-    List(Vec<Tree<'a>>, u64),
+    List(Vec<Tree<'a>>, u32),
     Object(Box<Object<'a>>),
 }
 
-impl Tree<'_> {
-    /// The text of a scalar, as that of a key.
-    pub fn text(&self) -> Result<String, RejectionReason> {
+impl<'a> Tree<'a> {
+    /// The day, or the moment, at so many milliseconds, by `of`; refused where there is no such one.
+    pub fn of_millis(millis: Option<i64>, of: impl FnOnce(i64) -> Self) -> Self {
+        millis.and_then(in_range).map_or(Self::Refused(RejectionReason::WrongType), of)
+    }
+
+    /// The text of a scalar that is the key of a map.
+    pub fn into_key(self) -> Result<Cow<'a, str>, RejectionReason> {
+        if let Self::Text(text) = self {
+            return Ok(text);
+        }
         let mut text = String::new();
-        if let Kind::Bool(value) = spell(self, &mut text)? {
+        if let Kind::Bool(value) = spell(&self, &mut text)? {
             text.push_str(if value { "true" } else { "false" });
         }
-        Ok(text)
+        Ok(text.into())
     }
 }
 
 /// A record, a message or a map.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Object<'a> {
+    /// The number of its type; none for a map.
+    pub record: Option<usize>,
     pub members: Vec<Member<'a>>,
     /// Members that were there, that no attribute leads to and that are not among `members`.
     pub dropped: u64,
@@ -68,10 +86,12 @@ pub(super) struct Object<'a> {
 /// A field, or an entry of a map.
 #[derive(Clone, Debug)]
 pub(super) struct Member<'a> {
-    pub name: Arc<str>,
-    pub value: Tree<'a>,
+    pub name: Cow<'a, str>,
+    /// The number of the field in its record type.
+    pub field: u32,
     /// Whether the message has it, and it is not there by default.
     pub is_written: bool,
+    pub value: Tree<'a>,
 }
 
 /// The part of a value that attributes lead to.
@@ -88,11 +108,36 @@ impl<'p> Want<'p> {
         if node.attributes.is_empty() { Self::Inside(node) } else { Self::All }
     }
 
-    /// The part that is wanted of the member called `name`.
-    pub fn member(self, name: &str) -> Self {
+    /// The part that is wanted of the entry of a map with the key `key`.
+    pub fn entry(self, key: &str) -> Self {
         match self {
-            Self::Inside(node) => node.child(name).map_or(Self::Nothing, Self::of),
+            Self::Inside(node) => node.child(key).map_or(Self::Nothing, Self::of),
             other => other,
+        }
+    }
+
+    /// The part that is wanted of field number `field` of the record type `record`, called `name`.
+    #[inline]
+    pub fn field(self, record: usize, field: usize, name: &str) -> Self {
+        match self {
+            Self::Inside(node) => node.field(record, field, name).map_or(Self::Nothing, Self::of),
+            other => other,
+        }
+    }
+
+    /// The most members that are wanted of a record of so many fields.
+    pub fn most_members(self, fields: usize) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Inside(node) => node.children().count().min(fields),
+            Self::All => fields,
+        }
+    }
+
+    /// To be called before [`field`](Self::field), for speed.
+    pub fn bind<'n>(self, record: usize, names: impl Iterator<Item = &'n str>) {
+        if let Self::Inside(node) = self {
+            node.bind(record, names);
         }
     }
 
@@ -138,17 +183,31 @@ impl Paths {
         Self { root: PathNode::of(numbered()), elements: PathNode::of_elements(numbered()), limits, unknown }
     }
 
+    /// Bytes of memory that they take beside the pointers, where a record type has at most so many fields.
+    pub fn bytes(&self, fields: usize) -> usize {
+        let elements = self.elements.as_ref().map_or(0, |elements| elements.root.binding_bytes(fields));
+        self.root.binding_bytes(fields) + elements
+    }
+
     /// Refuses a structure that lies too deep; the record itself is depth 1.
     pub fn check_depth(&self, depth: usize) -> Result<(), RejectionReason> {
         if depth > self.limits.max_depth { Err(RejectionReason::TooDeep) } else { Ok(()) }
     }
 
-    /// Sets the cells of the row of `batch` opened last, or makes a row of each element, from the whole of a message.
-    pub fn fill(&self, tree: &Tree<'_>, batch: &mut RawBatch) -> Result<(), RejectionReason> {
-        let mut walk = Walk { batch, unknown: self.unknown, text: String::new(), exploded: None };
-        walk.take(&self.root, tree, false)?;
+    /// The row of `batch` opened last, to be filled.
+    pub fn row<'b, 't>(&self, batch: &'b mut RawBatch) -> Row<'b, 't> {
+        Row { batch, unknown: self.unknown, text: String::new(), exploded: None }
+    }
+
+    /// Makes a row of each element, where there are elements, once the whole of a message has been taken. An element that is unread fills
+    /// its row by `fill`: its type, its bytes, its node and its depth.
+    pub fn explode<'p, 't>(
+        &'p self,
+        row: Row<'_, 't>,
+        fill: impl Fn(Row<'_, 't>, usize, &'t [u8], &'p PathNode, usize) -> Result<(), RejectionReason>,
+    ) -> Result<(), RejectionReason> {
         let Some(elements) = &self.elements else { return Ok(()) };
-        let list = match walk.exploded {
+        let list = match row.exploded {
             None => return Err(RejectionReason::NoElements),
             Some(Tree::List(list, _)) if list.is_empty() => return Err(RejectionReason::NoElements),
             Some(Tree::List(list, _)) if list.len() > self.limits.max_elements => {
@@ -157,13 +216,15 @@ impl Paths {
             Some(Tree::List(list, _)) => list,
             Some(_) => return Err(RejectionReason::NotAnArray),
         };
-        batch.explode(list.iter().collect(), self.limits.max_repeated_bytes, |batch, element| {
+        row.batch.explode(list, self.limits.max_repeated_bytes, |batch, mut element| {
+            if let Tree::Unread(id, depth, bytes) = element {
+                return fill(self.row(batch), id as usize, bytes, &elements.root, depth as usize);
+            }
             let is_record = matches!(element, Tree::List(..) | Tree::Object(_) | Tree::Refused(_));
             if !is_record && elements.root.attributes.is_empty() {
                 return Err(RejectionReason::NotAnObject);
             }
-            let mut walk = Walk { batch, unknown: self.unknown, text: String::new(), exploded: None };
-            walk.take(&elements.root, element, false)
+            self.row(batch).take(&elements.root, &mut element, false)
         })
     }
 }
@@ -187,32 +248,41 @@ impl ValueCount {
 }
 
 /// A row being filled.
-struct Walk<'b, 't> {
+pub(super) struct Row<'b, 't> {
     batch: &'b mut RawBatch,
     unknown: Unknown,
     /// The text of a cell.
     text: String,
     /// The value in which the elements are looked for that are records.
-    exploded: Option<&'t Tree<'t>>,
+    exploded: Option<Tree<'t>>,
 }
 
-impl<'t> Walk<'_, 't> {
+impl<'t> Row<'_, 't> {
     /// Takes the cells of a value. `covered` if an attribute has a value around it as a whole, so that no part of it is dropped.
-    fn take(&mut self, node: &PathNode, tree: &'t Tree<'t>, covered: bool) -> Result<(), RejectionReason> {
+    pub fn take(&mut self, node: &PathNode, tree: &mut Tree<'t>, covered: bool) -> Result<(), RejectionReason> {
+        self.take_cells(node, tree, covered)?;
         if node.is_array && !matches!(tree, Tree::Null | Tree::Absent) {
             // A map may have a key twice: the elements of neither may vanish.
-            if self.exploded.replace(tree).is_some() {
+            if self.exploded.replace(std::mem::replace(tree, Tree::Skipped)).is_some() {
                 return Err(RejectionReason::DuplicateKey);
             }
         }
+        Ok(())
+    }
+
+    #[inline]
+    fn take_cells(&mut self, node: &PathNode, tree: &mut Tree<'t>, covered: bool) -> Result<(), RejectionReason> {
         if matches!(tree, Tree::Absent) {
             return Ok(());
         }
         if !node.attributes.is_empty() {
             self.text.clear();
-            let kind = spell(tree, &mut self.text)?;
+            let token = match tree {
+                Tree::Text(text) => Token::Text(text),
+                _ => spell(tree, &mut self.text)?.token(&self.text),
+            };
             for &attribute in &node.attributes {
-                if !self.batch.set(attribute, kind.token(&self.text)) {
+                if !self.batch.set(attribute, token) {
                     return Err(RejectionReason::DuplicateKey);
                 }
             }
@@ -223,9 +293,13 @@ impl<'t> Walk<'_, 't> {
         let covered = covered || !node.attributes.is_empty() || node.is_array;
         match tree {
             Tree::Object(object) => {
-                for member in &object.members {
-                    match node.child(&member.name) {
-                        Some(child) => self.take(child, &member.value, covered)?,
+                for member in &mut object.members {
+                    let child = match object.record {
+                        Some(record) => node.field(record, member.field as usize, &member.name),
+                        None => node.child(&member.name),
+                    };
+                    match child {
+                        Some(child) => self.take(child, &mut member.value, covered)?,
                         None if member.is_written => self.drop_values(1, covered)?,
                         None => {}
                     }
@@ -233,13 +307,13 @@ impl<'t> Walk<'_, 't> {
                 self.drop_values(object.dropped, covered)
             }
             Tree::List(items, behind) => {
-                for (index, item) in items.iter().enumerate() {
+                for (index, item) in items.iter_mut().enumerate() {
                     match if node.is_leaf() { None } else { node.child(&index.to_string()) } {
                         Some(child) => self.take(child, item, covered)?,
                         None => self.drop_values(1, covered)?,
                     }
                 }
-                self.drop_values(*behind, covered)
+                self.drop_values((*behind).into(), covered)
             }
             Tree::Refused(reason) => Err(*reason),
             Tree::Null => Ok(()),
@@ -250,7 +324,7 @@ impl<'t> Walk<'_, 't> {
     }
 
     /// Counts values that no attribute leads to.
-    fn drop_values(&mut self, count: u64, covered: bool) -> Result<(), RejectionReason> {
+    pub fn drop_values(&mut self, count: u64, covered: bool) -> Result<(), RejectionReason> {
         if covered || count == 0 {
             return Ok(());
         }
@@ -265,7 +339,7 @@ impl<'t> Walk<'_, 't> {
 /// Appends the text of a cell.
 fn spell(tree: &Tree<'_>, out: &mut String) -> Result<Kind, RejectionReason> {
     Ok(match tree {
-        Tree::Null | Tree::Absent | Tree::Skipped => Kind::Null,
+        Tree::Null | Tree::Absent | Tree::Skipped | Tree::Unread(..) => Kind::Null,
         Tree::Bool(value) => Kind::Bool(*value),
         Tree::Integer(value) => push_number(out, value),
         Tree::Unsigned(value) => push_number(out, value),
@@ -279,6 +353,9 @@ fn spell(tree: &Tree<'_>, out: &mut String) -> Result<Kind, RejectionReason> {
             out.push_str(text);
             Kind::Text
         }
+        Tree::Date(millis) => push_text(out, |out| push_date(out, *millis)),
+        Tree::Time(millis) => push_text(out, |out| push_time(out, *millis)),
+        Tree::Moment(millis) => push_text(out, |out| push_rfc3339(out, *millis)),
         Tree::Refused(reason) => return Err(*reason),
         Tree::Object(object) if object.stands_for.is_some() => {
             return object.stands_for.as_ref().map_or(Ok(Kind::Null), |value| spell(value, out));
@@ -296,6 +373,18 @@ fn push_number(out: &mut String, value: &impl std::fmt::Display) -> Kind {
     let written = write!(out, "{value}");
     debug_assert!(written.is_ok());
     Kind::Number
+}
+
+fn push_text(out: &mut String, push: impl FnOnce(&mut String)) -> Kind {
+    push(out);
+    Kind::Text
+}
+
+/// `10:05:07.250`.
+fn push_time(out: &mut String, millis: i64) {
+    let (seconds, fraction) = (millis / 1_000, millis % 1_000);
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    out.push_str(&format!("{hours:02}:{minutes:02}:{:02}.{fraction:03}", seconds % 60));
 }
 
 /// Appends a value as JSON.

@@ -1,351 +1,336 @@
-//! One datum as a tree of values, by the deserializer of `apache-avro`.
+//! One datum as a tree of values, read under the types of its schema.
 //!
-//! The deserializer hands on a value at a time as it stands in the bytes. Its own tree of values would lose an entry of a map whose key is
-//! there twice, take the end of the bytes for null, and grow by any number of items that take no bytes.
+//! The deserializer of `apache-avro` allocates every text and every field name, and is two to five times slower (docs/performance.md). Its
+//! tree of values would lose an entry of a map whose key is there twice, take the end of the bytes for null, and grow by any number of
+//! items that take no bytes.
 
 use super::shape::{Shape, Shapes, Ticks, TypeId};
-use crate::codec::tree::{Member, Object, Paths, Tree, ValueCount, Want};
-use crate::records::moment::{DAY, in_range, push_date, push_rfc3339};
+use crate::codec::path_tree::PathNode;
+use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
+use crate::records::moment::DAY;
+use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
-use apache_avro::GenericSingleObjectReader;
-use apache_avro::error::Details;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use prost_reflect::prost::encoding::decode_varint;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedAvro;
 
 /// Bytes of a UUID.
 const UUID: usize = 16;
 
-/// Items of one block of an array or a map. More would be refused as too many values, after all of them were looked at.
-const MAX_BLOCK_ITEMS: usize = 1 << 20;
-
-/// The types of a schema, and the pointers of the attributes.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub shapes: Shapes,
-    pub paths: Paths,
+/// Fills the row of `batch` opened last from the datum that `bytes` are, to their end.
+pub(super) fn fill(shapes: &Shapes, paths: &Paths, bytes: &[u8], batch: &mut RawBatch) -> Result<(), RejectionReason> {
+    let mut message = Reader::new(shapes, paths, bytes, paths.row(batch));
+    message.fill(shapes.root(), &paths.root, 1)?;
+    if !message.bytes.is_empty() {
+        return Err(MALFORMED);
+    }
+    paths.explode(message.row, |row, id, bytes, node, depth| {
+        Reader::new(shapes, paths, bytes, row).fill(id, node, depth)
+    })
 }
 
-thread_local! {
-    /// The plan of the datum being read, and why it is refused: `read_deser` has no room for arguments.
-    static READING: RefCell<(Option<Arc<Plan>>, Option<RejectionReason>)> = const { RefCell::new((None, None)) };
+struct Reader<'a, 'b> {
+    shapes: &'a Shapes,
+    paths: &'a Paths,
+    /// Those that are not read yet.
+    bytes: &'a [u8],
+    count: ValueCount,
+    row: Row<'b, 'a>,
 }
 
-/// Reads the datum that `bytes` are, to their end.
-pub(super) fn read(
-    reader: &GenericSingleObjectReader,
-    plan: &Arc<Plan>,
-    mut bytes: &[u8],
-) -> Result<Tree<'static>, RejectionReason> {
-    READING.set((Some(Arc::clone(plan)), None));
-    let read: Result<Datum, _> = reader.read_deser(&mut bytes);
-    let (_, refused) = READING.take();
-    match read {
-        Ok(Datum(tree)) if bytes.is_empty() => Ok(tree),
-        Ok(_) => Err(MALFORMED),
-        Err(error) => Err(refused.unwrap_or(match error.details() {
-            Details::ConvertToUtf8(_) => RejectionReason::NotUtf8,
-            _ => MALFORMED,
-        })),
-    }
-}
-
-struct Datum(Tree<'static>);
-
-impl<'de> serde::Deserialize<'de> for Datum {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let plan = READING.with_borrow_mut(|(plan, _)| plan.take()).ok_or_else(|| refuse::<D::Error>(MALFORMED))?;
-        let (id, want) = (plan.shapes.root(), Want::of(&plan.paths.root));
-        let count = Cell::default();
-        Value { plan: &plan, count: &count, id, want, depth: 1 }.deserialize(deserializer).map(Self)
-    }
-}
-
-/// Ends the reading for this reason.
-fn refuse<E: Error>(reason: RejectionReason) -> E {
-    READING.with_borrow_mut(|(_, refused)| *refused = Some(reason));
-    E::custom("refused")
-}
-
-/// A value of type `id` to be read; `depth` is its own if it is a structure.
-#[derive(Clone, Copy)]
-struct Value<'p> {
-    plan: &'p Plan,
-    count: &'p Cell<ValueCount>,
-    id: TypeId,
-    want: Want<'p>,
-    depth: usize,
-}
-
-impl<'p> Value<'p> {
-    fn shape(&self) -> &'p Shape {
-        self.plan.shapes.get(self.id)
+impl<'a, 'b> Reader<'a, 'b> {
+    fn new(shapes: &'a Shapes, paths: &'a Paths, bytes: &'a [u8], row: Row<'b, 'a>) -> Self {
+        Self { shapes, paths, bytes, count: ValueCount::default(), row }
     }
 
-    /// A value inside this one.
-    fn inner(self, id: TypeId, want: Want<'p>) -> Self {
-        Self { id, want, depth: self.depth + 1, ..self }
-    }
-
-    fn is_wanted(&self) -> bool {
-        !matches!(self.want, Want::Nothing)
-    }
-
-    fn step(&self) -> Result<(), RejectionReason> {
-        let mut count = self.count.get();
-        let step = count.step(self.is_wanted());
-        self.count.set(count);
-        step
-    }
-
-    fn check_block(hint: Option<usize>) -> Result<(), RejectionReason> {
-        if hint.is_some_and(|items| items > MAX_BLOCK_ITEMS) { Err(RejectionReason::Oversized) } else { Ok(()) }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Value<'_> {
-    type Value = Tree<'static>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<'static>, D::Error> {
-        self.step().map_err(refuse)?;
-        if matches!(self.shape(), Shape::Record(_) | Shape::Array(_) | Shape::Map(_)) {
-            self.plan.paths.check_depth(self.depth).map_err(refuse)?;
-        }
-        match self.shape() {
-            Shape::Null => Ok(Tree::Null),
-            Shape::Boolean => deserializer.deserialize_bool(self),
-            Shape::Int | Shape::Date | Shape::Time(Ticks::Millis) => deserializer.deserialize_i32(self),
-            Shape::Long | Shape::Time(_) | Shape::Moment(_) => deserializer.deserialize_i64(self),
-            Shape::Float => deserializer.deserialize_f32(self),
-            Shape::Double => deserializer.deserialize_f64(self),
-            Shape::String => deserializer.deserialize_string(self),
-            Shape::Bytes | Shape::Fixed(_) | Shape::Decimal { .. } | Shape::Uuid { .. } => {
-                deserializer.deserialize_byte_buf(self)
-            }
-            Shape::Enum(_) | Shape::Union(_) => deserializer.deserialize_enum("", &[], self),
-            Shape::Array(_) => deserializer.deserialize_seq(self),
-            Shape::Record(_) | Shape::Map(_) => deserializer.deserialize_map(self),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Value<'_> {
-    type Value = Tree<'static>;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a value of the schema")
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Tree<'static>, E> {
-        Ok(Tree::Bool(value))
-    }
-
-    fn visit_i32<E: Error>(self, value: i32) -> Result<Tree<'static>, E> {
-        Ok(match self.shape() {
-            Shape::Date => date(value),
-            Shape::Time(_) => time(value.into()),
-            _ => Tree::Integer(value.into()),
-        })
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Tree<'static>, E> {
-        Ok(match self.shape() {
-            Shape::Time(ticks) => time(ticks.millis(value)),
-            Shape::Moment(ticks) => moment(ticks.millis(value)),
-            _ => Tree::Integer(value),
-        })
-    }
-
-    fn visit_f32<E: Error>(self, value: f32) -> Result<Tree<'static>, E> {
-        Ok(Tree::Single(value))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Tree<'static>, E> {
-        Ok(Tree::Double(value))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Tree<'static>, E> {
-        self.visit_string(value.to_owned())
-    }
-
-    fn visit_string<E: Error>(self, value: String) -> Result<Tree<'static>, E> {
-        Ok(if self.is_wanted() { Tree::Text(value.into()) } else { Tree::Skipped })
-    }
-
-    fn visit_byte_buf<E: Error>(self, value: Vec<u8>) -> Result<Tree<'static>, E> {
-        if !self.is_wanted() {
-            return Ok(Tree::Skipped);
-        }
-        Ok(match self.shape() {
-            Shape::Decimal { scale, .. } => decimal(&value, *scale),
-            // Sixteen bytes have one text, whether their logical type says that they are a UUID or not.
-            Shape::Uuid { .. } | Shape::Fixed(UUID) => uuid::Uuid::from_slice(&value)
-                .map_or(Tree::Refused(MALFORMED), |value| Tree::Text(value.to_string().into())),
-            Shape::Fixed(_) => Tree::Text(STANDARD.encode(value).into()),
-            // A writer may make a string of what was bytes: the same text is the same value under both schemas.
-            _ => {
-                Tree::Text(String::from_utf8(value).unwrap_or_else(|error| STANDARD.encode(error.into_bytes())).into())
-            }
-        })
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Tree<'static>, A::Error> {
-        let (choice, variant) = access.variant_seed(Choice)?;
-        match (self.shape(), choice) {
-            (Shape::Union(branches), Chosen::Branch(branch)) => {
-                let id = *branches.get(branch as usize).ok_or_else(|| refuse(MALFORMED))?;
-                // A branch is no union, so that this goes one step down at most.
-                variant.newtype_variant_seed(Self { id, ..self })
-            }
-            (_, Chosen::Symbol(symbol)) => {
-                variant.unit_variant()?;
-                Ok(Tree::Text(symbol.into()))
-            }
-            _ => Err(refuse(MALFORMED)),
-        }
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree<'static>, A::Error> {
-        let Shape::Array(id) = self.shape() else { return Err(refuse(MALFORMED)) };
-        let Paths { elements, limits, .. } = &self.plan.paths;
-        let (last, mut items, mut behind) = (self.want.last_item(), Vec::new(), 0);
-        for index in 0.. {
-            Self::check_block(access.size_hint()).map_err(refuse)?;
-            let is_kept = last.is_some_and(|last| index <= last);
-            let want = if is_kept { self.want.item(index, elements.as_ref()) } else { Want::Nothing };
-            let Some(item) = access.next_element_seed(self.inner(*id, want))? else { break };
-            if self.want.is_exploded() && index >= limits.max_elements {
-                return Err(refuse(RejectionReason::TooManyElements));
-            }
-            if is_kept {
-                items.push(item);
-            } else {
-                behind += 1;
-            }
-        }
-        Ok(Tree::List(items, behind))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree<'static>, A::Error> {
-        let mut object = Object::default();
-        if let (Shape::Record(fields), true) = (self.shape(), self.is_wanted()) {
-            object.members.reserve_exact(fields.len());
-        }
-        let mut put = |name: &Arc<str>, want: Want<'_>, value| match want {
-            Want::Nothing => object.dropped += 1,
-            _ => object.members.push(Member { name: Arc::clone(name), value, is_written: true }),
-        };
-        match self.shape() {
-            Shape::Record(fields) => {
-                for (name, id) in fields {
-                    let want = self.want.member(name);
-                    access.next_key_seed(FieldName)?;
-                    put(name, want, access.next_value_seed(self.inner(*id, want))?);
+    /// Takes the cells of the next value, of type `id`: those of a record one by one, and of another value from the whole.
+    fn fill(&mut self, id: TypeId, node: &'a PathNode, depth: usize) -> Result<(), RejectionReason> {
+        match self.shapes.get(id) {
+            Shape::Record(fields) if node.attributes.is_empty() && !node.is_array => {
+                self.count.step(true)?;
+                self.paths.check_depth(depth)?;
+                node.bind(id, fields.iter().map(|(name, _)| name.as_str()));
+                for (field, (name, of)) in fields.iter().enumerate() {
+                    match node.field(id, field, name) {
+                        Some(child) => self.fill(*of, child, depth + 1)?,
+                        None => {
+                            self.skip(*of, depth + 1)?;
+                            self.row.drop_values(1, false)?;
+                        }
+                    }
                 }
-                access.next_key_seed(FieldName)?;
+                Ok(())
             }
-            Shape::Map(id) => loop {
-                Self::check_block(access.size_hint()).map_err(refuse)?;
-                let Some(key) = access.next_key::<String>()? else { break };
-                let want = self.want.member(&key);
-                put(&key.into(), want, access.next_value_seed(self.inner(*id, want))?);
+            Shape::Union(branches) => {
+                let branch = branches[self.choice(branches.len())?];
+                self.fill(branch, node, depth)
+            }
+            _ => match &mut self.value(id, Want::of(node), depth) {
+                Ok(tree) => self.row.take(node, tree, false),
+                Err(reason) => Err(*reason),
             },
-            _ => return Err(refuse(MALFORMED)),
         }
+    }
+
+    /// The next value, of type `id`; `depth` is its own if it is a structure.
+    fn value(&mut self, id: TypeId, want: Want<'a>, depth: usize) -> Result<Tree<'a>, RejectionReason> {
+        self.count.step(true)?;
+        match self.shapes.get(id) {
+            Shape::Union(branches) => {
+                let branch = branches[self.choice(branches.len())?];
+                // A branch is no union, so that this goes one step down at most.
+                self.value(branch, want, depth)
+            }
+            Shape::Record(fields) => self.record(id, fields, want, depth),
+            Shape::Array(items) => self.list(*items, want, depth),
+            Shape::Map(values) => self.map(*values, want, depth),
+            scalar => self.scalar(scalar),
+        }
+    }
+
+    #[inline]
+    fn scalar(&mut self, shape: &'a Shape) -> Result<Tree<'a>, RejectionReason> {
+        let spelled = |bytes| Ok(spelled(shape, bytes));
+        match shape {
+            Shape::Boolean => self.boolean().map(Tree::Bool),
+            Shape::Int => self.int().map(Tree::Integer),
+            Shape::Long => self.long().map(Tree::Integer),
+            Shape::Float => self.array().map(|bytes| Tree::Single(f32::from_le_bytes(bytes))),
+            Shape::Double => self.array().map(|bytes| Tree::Double(f64::from_le_bytes(bytes))),
+            Shape::Date => self.int().map(|days| Tree::of_millis(days.checked_mul(DAY), Tree::Date)),
+            Shape::Time(ticks) => {
+                let count = if *ticks == Ticks::Millis { self.int()? } else { self.long()? };
+                let millis = Some(ticks.millis(count)).filter(|millis| (0..DAY).contains(millis));
+                Ok(Tree::of_millis(millis, Tree::Time))
+            }
+            Shape::Moment(ticks) => self.long().map(|count| Tree::of_millis(Some(ticks.millis(count)), Tree::Moment)),
+            Shape::String => self.text().map(|text| Tree::Text(text.into())),
+            Shape::Bytes | Shape::Decimal { size: None, .. } | Shape::Uuid { fixed: false } => {
+                self.sized().and_then(spelled)
+            }
+            Shape::Fixed(size) | Shape::Decimal { size: Some(size), .. } => self.take(*size).and_then(spelled),
+            Shape::Uuid { fixed: true } => self.take(UUID).and_then(spelled),
+            Shape::Enum(symbols) => {
+                self.choice(symbols.len()).map(|symbol| Tree::Text(symbols[symbol].as_str().into()))
+            }
+            _ => Ok(Tree::Null),
+        }
+    }
+
+    /// Passes over the next value, which no attribute leads to.
+    fn skip(&mut self, id: TypeId, depth: usize) -> Result<(), RejectionReason> {
+        self.count.step(false)?;
+        match self.shapes.get(id) {
+            Shape::Null => Ok(()),
+            Shape::Boolean => self.boolean().map(drop),
+            Shape::Int | Shape::Date | Shape::Time(Ticks::Millis) => self.int().map(drop),
+            Shape::Long | Shape::Time(_) | Shape::Moment(_) => self.long().map(drop),
+            Shape::Float => self.take(4).map(drop),
+            Shape::Double => self.take(8).map(drop),
+            Shape::String => self.text().map(drop),
+            Shape::Bytes | Shape::Decimal { size: None, .. } | Shape::Uuid { fixed: false } => self.sized().map(drop),
+            Shape::Fixed(size) | Shape::Decimal { size: Some(size), .. } => self.take(*size).map(drop),
+            Shape::Uuid { fixed: true } => self.take(UUID).map(drop),
+            Shape::Enum(symbols) => self.choice(symbols.len()).map(drop),
+            Shape::Union(branches) => {
+                let branch = branches[self.choice(branches.len())?];
+                self.skip(branch, depth)
+            }
+            Shape::Record(fields) => {
+                self.paths.check_depth(depth)?;
+                fields.iter().try_for_each(|(_, field)| self.skip(*field, depth + 1))
+            }
+            Shape::Array(items) => self.items(depth, |reader| reader.skip(*items, depth + 1)),
+            Shape::Map(values) => self.items(depth, |reader| {
+                reader.text()?;
+                reader.skip(*values, depth + 1)
+            }),
+        }
+    }
+
+    fn record(
+        &mut self,
+        record: TypeId,
+        fields: &'a [(String, TypeId)],
+        want: Want<'a>,
+        depth: usize,
+    ) -> Result<Tree<'a>, RejectionReason> {
+        self.paths.check_depth(depth)?;
+        want.bind(record, fields.iter().map(|(name, _)| name.as_str()));
+        let mut object = Object { record: Some(record), ..Object::default() };
+        object.members.reserve_exact(want.most_members(fields.len()));
+        for (field, (name, id)) in fields.iter().enumerate() {
+            let want = want.field(record, field, name);
+            self.member(&mut object, name, field, *id, want, depth)?;
+        }
+        Ok(Tree::Object(Box::new(object)))
+    }
+
+    fn map(&mut self, values: TypeId, want: Want<'a>, depth: usize) -> Result<Tree<'a>, RejectionReason> {
+        let mut object = Object::default();
+        self.items(depth, |reader| {
+            let key = reader.text()?;
+            reader.member(&mut object, key, 0, values, want.entry(key), depth)
+        })?;
         // Of two entries with one key the last would count for other readers, and the first be hidden.
-        if let (Shape::Map(_), Want::Inside(_)) = (self.shape(), self.want) {
-            let mut names: Vec<&str> = object.members.iter().map(|member| &*member.name).collect();
-            names.sort_unstable();
-            if names.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(refuse(RejectionReason::DuplicateKey));
+        if matches!(want, Want::Inside(_)) {
+            let mut keys: Vec<&str> = object.members.iter().map(|member| &*member.name).collect();
+            keys.sort_unstable();
+            if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+                return Err(RejectionReason::DuplicateKey);
             }
         }
         Ok(Tree::Object(Box::new(object)))
     }
-}
 
-/// The name of the next field, which is known.
-struct FieldName;
-
-impl<'de> DeserializeSeed<'de> for FieldName {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for FieldName {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a name")
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+    /// Reads a member of `object`, of type `id`, or passes over it.
+    fn member(
+        &mut self,
+        object: &mut Object<'a>,
+        name: &'a str,
+        field: usize,
+        id: TypeId,
+        want: Want<'a>,
+        depth: usize,
+    ) -> Result<(), RejectionReason> {
+        if matches!(want, Want::Nothing) {
+            object.dropped += 1;
+            return self.skip(id, depth + 1);
+        }
+        let value = self.value(id, want, depth + 1)?;
+        object.members.push(Member { name: name.into(), field: field as u32, is_written: true, value });
         Ok(())
     }
-}
 
-/// The symbol of an enum, or the branch of a union.
-struct Choice;
+    fn list(&mut self, of: TypeId, want: Want<'a>, depth: usize) -> Result<Tree<'a>, RejectionReason> {
+        let Paths { elements, limits, .. } = self.paths;
+        let (last, mut items, mut index) = (want.last_item(), Vec::new(), 0);
+        self.items(depth, |reader| {
+            if want.is_exploded() && index >= limits.max_elements {
+                return Err(RejectionReason::TooManyElements);
+            }
+            if last.is_none_or(|last| index > last) {
+                reader.skip(of, depth + 1)?;
+            } else {
+                let wanted = want.item(index, elements.as_ref());
+                if matches!(wanted, Want::Nothing) {
+                    reader.skip(of, depth + 1)?;
+                    items.push(Tree::Skipped);
+                } else {
+                    items.push(reader.item(of, wanted, depth + 1, want.is_exploded())?);
+                }
+            }
+            index += 1;
+            Ok(())
+        })?;
+        let behind = (index - items.len()) as u32;
+        Ok(Tree::List(items, behind))
+    }
 
-enum Chosen {
-    Symbol(String),
-    Branch(u32),
-}
+    /// An item of a list; a record that `is_element` is read later.
+    fn item(
+        &mut self,
+        id: TypeId,
+        want: Want<'a>,
+        depth: usize,
+        is_element: bool,
+    ) -> Result<Tree<'a>, RejectionReason> {
+        match (self.shapes.get(id), want) {
+            (Shape::Union(branches), _) => {
+                let branch = branches[self.choice(branches.len())?];
+                self.item(branch, want, depth, is_element)
+            }
+            (Shape::Record(_), Want::Inside(_)) if is_element => {
+                let before = self.bytes;
+                self.skip(id, depth)?;
+                Ok(Tree::Unread(id as u32, depth as u32, &before[..before.len() - self.bytes.len()]))
+            }
+            _ => self.value(id, want, depth),
+        }
+    }
 
-impl<'de> DeserializeSeed<'de> for Choice {
-    type Value = Chosen;
+    /// Reads all items of an array or a map by `item`.
+    fn items(
+        &mut self,
+        depth: usize,
+        mut item: impl FnMut(&mut Self) -> Result<(), RejectionReason>,
+    ) -> Result<(), RejectionReason> {
+        self.paths.check_depth(depth)?;
+        loop {
+            let count = self.long()?;
+            if count == 0 {
+                return Ok(());
+            }
+            if count < 0 {
+                // The size of the block in bytes.
+                self.long()?;
+            }
+            for _ in 0..count.unsigned_abs() {
+                item(self)?;
+            }
+        }
+    }
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Chosen, D::Error> {
-        deserializer.deserialize_identifier(self)
+    fn boolean(&mut self) -> Result<bool, RejectionReason> {
+        match self.array()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err(MALFORMED),
+        }
+    }
+
+    fn long(&mut self) -> Result<i64, RejectionReason> {
+        let value = decode_varint(&mut self.bytes).map_err(|_| MALFORMED)?;
+        Ok((value >> 1).cast_signed() ^ -((value & 1).cast_signed()))
+    }
+
+    /// A long that is an int.
+    fn int(&mut self) -> Result<i64, RejectionReason> {
+        self.long().and_then(|value| i32::try_from(value).map(i64::from).map_err(|_| MALFORMED))
+    }
+
+    /// A choice among so many: the branch of a union, the symbol of an enum.
+    fn choice(&mut self, among: usize) -> Result<usize, RejectionReason> {
+        usize::try_from(self.long()?).ok().filter(|index| *index < among).ok_or(MALFORMED)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'a [u8], RejectionReason> {
+        let (taken, rest) = self.bytes.split_at_checked(length).ok_or(MALFORMED)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], RejectionReason> {
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or(MALFORMED)?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    /// Bytes behind their length.
+    fn sized(&mut self) -> Result<&'a [u8], RejectionReason> {
+        let length = usize::try_from(self.long()?).map_err(|_| MALFORMED)?;
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Result<&'a str, RejectionReason> {
+        std::str::from_utf8(self.sized()?).map_err(|_| RejectionReason::NotUtf8)
     }
 }
 
-impl Visitor<'_> for Choice {
-    type Value = Chosen;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a symbol or a branch")
+/// What bytes of this type are spelled as.
+fn spelled<'a>(shape: &Shape, bytes: &'a [u8]) -> Tree<'a> {
+    match shape {
+        Shape::Decimal { scale, .. } => decimal(bytes, *scale),
+        // Sixteen bytes have one text, whether their logical type says that they are a UUID or not.
+        Shape::Uuid { .. } | Shape::Fixed(UUID) => {
+            uuid::Uuid::from_slice(bytes).map_or(Tree::Refused(MALFORMED), |value| Tree::Text(value.to_string().into()))
+        }
+        Shape::Fixed(_) => Tree::Text(STANDARD.encode(bytes).into()),
+        // A writer may make a string of what was bytes: the same text is the same value under both schemas.
+        _ => Tree::Text(std::str::from_utf8(bytes).map_or_else(|_| STANDARD.encode(bytes).into(), Into::into)),
     }
-
-    fn visit_str<E: Error>(self, symbol: &str) -> Result<Chosen, E> {
-        Ok(Chosen::Symbol(symbol.to_owned()))
-    }
-
-    fn visit_u32<E: Error>(self, branch: u32) -> Result<Chosen, E> {
-        Ok(Chosen::Branch(branch))
-    }
-}
-
-/// A text that `push` appends, of a moment that there is.
-fn text_of(millis: Option<i64>, push: impl FnOnce(&mut String, i64)) -> Tree<'static> {
-    let Some(millis) = millis else { return Tree::Refused(RejectionReason::WrongType) };
-    let mut text = String::new();
-    push(&mut text, millis);
-    Tree::Text(text.into())
-}
-
-fn date(days: i32) -> Tree<'static> {
-    text_of(i64::from(days).checked_mul(DAY).and_then(in_range), push_date)
-}
-
-fn moment(millis: i64) -> Tree<'static> {
-    text_of(in_range(millis), push_rfc3339)
-}
-
-/// `10:05:07.250`.
-fn time(millis: i64) -> Tree<'static> {
-    text_of((0..DAY).contains(&millis).then_some(millis), |text, millis| {
-        let (seconds, fraction) = (millis / 1_000, millis % 1_000);
-        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-        text.push_str(&format!("{hours:02}:{minutes:02}:{:02}.{fraction:03}", seconds % 60));
-    })
 }
 
 /// A two's complement big-endian number of up to 16 bytes, divided by ten to the `scale`.

@@ -2,10 +2,9 @@
 
 use crate::codec::path_tree::index;
 use crate::codec::record::Field;
-use apache_avro::schema::{InnerDecimalSchema, Name, RecordField, UuidSchema};
-use apache_avro::{GenericSingleObjectReader, Schema};
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use apache_avro::Schema;
+use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
+use std::collections::HashMap;
 
 /// A text that is no Avro schema. It says what is wrong with it; a schema has no values of records.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -62,18 +61,10 @@ pub(super) enum Shape {
     Time(Ticks),
     /// Since 1970.
     Moment(Ticks),
-    Record(Vec<(Arc<str>, TypeId)>),
+    Record(Vec<(String, TypeId)>),
     Array(TypeId),
     Map(TypeId),
     Union(Vec<TypeId>),
-}
-
-impl Shape {
-    /// Whether an Avro schema defines it once, by a name.
-    fn is_named(&self) -> bool {
-        matches!(self, Self::Fixed(_) | Self::Decimal { size: Some(_), .. } | Self::Uuid { fixed: true })
-            || matches!(self, Self::Enum(_) | Self::Record(_))
-    }
 }
 
 /// The types of one schema.
@@ -84,16 +75,10 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// The types of a schema, and its reader.
-    pub fn parse(schema: &str, parts: &[String]) -> Result<(Self, GenericSingleObjectReader), BadSchema> {
+    pub fn parse(schema: &str, parts: &[String]) -> Result<Self, BadSchema> {
         // The parser walks a schema by recursion, and its parts may nest as deeply as there are parts: they come from outside.
         std::thread::scope(|scope| {
-            let parse = || {
-                let shapes = Self::parse_here(schema, parts)?;
-                // A reader that owns its schema is there for this framing alone: it is given an empty one.
-                let reader = GenericSingleObjectReader::builder().schema(shapes.plain()?).header(Vec::new()).build();
-                Ok((shapes, reader.map_err(|error| BadSchema(error.to_string()))?))
-            };
+            let parse = || Self::parse_here(schema, parts);
             let parser = std::thread::Builder::new().stack_size(PARSER_STACK).spawn_scoped(scope, parse);
             let parser = parser.map_err(|error| BadSchema(format!("no thread to read it on: {error}")))?;
             parser.join().unwrap_or_else(|_| Err(BadSchema("it cannot be read".into())))
@@ -117,6 +102,12 @@ impl Shapes {
             _ => 0,
         };
         self.types.iter().map(|shape| 1 + of(shape)).sum()
+    }
+
+    /// The most fields that a record has.
+    pub fn most_fields(&self) -> usize {
+        let fields = |shape: &Shape| if let Shape::Record(fields) = shape { fields.len() } else { 0 };
+        self.types.iter().map(fields).max().unwrap_or(0)
     }
 
     pub fn root(&self) -> TypeId {
@@ -150,7 +141,7 @@ impl Shapes {
             (_, _, None) => true,
             (of, _, Some((segment, rest))) => {
                 let inner = match of {
-                    Shape::Record(fields) => fields.iter().find(|(name, _)| **name == **segment).map(|(_, id)| *id),
+                    Shape::Record(fields) => fields.iter().find(|(name, _)| name == segment).map(|(_, id)| *id),
                     Shape::Array(items) => index(segment).map(|_| *items),
                     Shape::Map(values) => Some(*values),
                     _ => None,
@@ -158,50 +149,6 @@ impl Shapes {
                 inner.is_some_and(|inner| self.leads(inner, rest, elements.map(|segments| segments - 1), left))
             }
         }
-    }
-
-    /// The schema of the same bytes without logical types, names and attributes, for `apache-avro`: some attributes have a meaning
-    /// there, and it knows no parts.
-    pub fn plain(&self) -> Result<Schema, BadSchema> {
-        self.plain_type(self.root, &mut HashSet::new(), 0).map_err(BadSchema)
-    }
-
-    fn plain_type(&self, id: TypeId, defined: &mut HashSet<TypeId>, depth: usize) -> Result<Schema, String> {
-        if depth > MOST_DEEP {
-            return Err(format!("it nests more than {MOST_DEEP} types"));
-        }
-        let said = |error: apache_avro::Error| error.to_string();
-        let name = || Name::new(format!("t{id}")).map_err(said);
-        if !defined.insert(id) && self.get(id).is_named() {
-            return Ok(Schema::Ref { name: name()? });
-        }
-        let mut inner = |id: TypeId| self.plain_type(id, defined, depth + 1);
-        Ok(match self.get(id) {
-            Shape::Null => Schema::Null,
-            Shape::Boolean => Schema::Boolean,
-            Shape::Int | Shape::Date | Shape::Time(Ticks::Millis) => Schema::Int,
-            Shape::Long | Shape::Time(_) | Shape::Moment(_) => Schema::Long,
-            Shape::Float => Schema::Float,
-            Shape::Double => Schema::Double,
-            Shape::Bytes | Shape::Decimal { size: None, .. } | Shape::Uuid { fixed: false } => Schema::Bytes,
-            Shape::String => Schema::String,
-            Shape::Fixed(size) | Shape::Decimal { size: Some(size), .. } => Schema::fixed(name()?, *size).build(),
-            Shape::Uuid { fixed: true } => Schema::fixed(name()?, 16).build(),
-            Shape::Enum(symbols) => Schema::r#enum(name()?, symbols.clone()).build(),
-            Shape::Array(items) => Schema::array(inner(*items)?).build(),
-            Shape::Map(values) => Schema::map(inner(*values)?).build(),
-            Shape::Union(branches) => {
-                let branches = branches.iter().map(|branch| inner(*branch)).collect::<Result<_, _>>()?;
-                Schema::union(branches).map_err(said)?
-            }
-            Shape::Record(fields) => {
-                let field = |(name, id): &(Arc<str>, TypeId)| {
-                    Ok(RecordField::builder().name(&**name).schema(inner(*id)?).build())
-                };
-                let fields = fields.iter().map(field).collect::<Result<_, String>>()?;
-                Schema::record(name()?).fields(fields).build()
-            }
-        })
     }
 
     #[inline]
@@ -306,7 +253,7 @@ impl Compiler {
                 self.name(full, id);
                 let mut fields = Vec::with_capacity(record.fields.len());
                 for field in &record.fields {
-                    fields.push((field.name.as_str().into(), self.compile(&field.schema, inner.as_deref())?));
+                    fields.push((field.name.clone(), self.compile(&field.schema, inner.as_deref())?));
                 }
                 self.types[id] = Shape::Record(fields);
                 return Ok(id);

@@ -41,7 +41,7 @@ impl ProtobufCodec {
     /// Bytes of memory that the codec takes, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.shapes.bytes()
+        self.shapes.bytes() + self.paths.bytes(self.shapes.most_fields())
     }
 
     /// Those of its fields that nothing in the message leads to.
@@ -65,6 +65,6 @@ impl Decoder for ProtobufCodec {
         if payload.len() > self.paths.limits.max_record_bytes {
             return Err(RejectionReason::Oversized);
         }
-        self.paths.fill(&read::read(&self.shapes, &self.paths, payload)?, into)
+        read::fill(&self.shapes, &self.paths, payload, into)
     }
 }

@@ -4,58 +4,121 @@
 //! refused as a whole for one bad element; so the fields are taken here as they stand in the bytes.
 
 use super::shape::{FieldShape, Form, Shapes, TypeId, ValueType, WellKnown};
-use crate::codec::tree::{Member, Object, Paths, Tree, ValueCount, Want};
-use crate::records::moment::{in_range, push_rfc3339};
+use crate::codec::path_tree::PathNode;
+use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
+use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::Kind;
 use prost_reflect::prost::encoding::{WireType, decode_key, decode_varint};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedProtobuf;
 
-/// Reads a message to its end.
-pub(super) fn read<'m>(shapes: &Shapes, paths: &Paths, bytes: &'m [u8]) -> Result<Tree<'m>, RejectionReason> {
-    let mut reader = Reader { shapes, paths, count: ValueCount::default() };
-    reader.message(0, bytes, Want::of(&paths.root), 1)
+/// Fills the row of `batch` opened last from the message that `bytes` are, to their end.
+pub(super) fn fill(shapes: &Shapes, paths: &Paths, bytes: &[u8], batch: &mut RawBatch) -> Result<(), RejectionReason> {
+    let mut message = Reader::new(shapes, paths, paths.row(batch));
+    message.fill(&ValueType::Message(0), bytes, &paths.root, 1)?;
+    paths.explode(message.row, |row, id, bytes, node, depth| {
+        Reader::new(shapes, paths, row).fill(&ValueType::Message(id), bytes, node, depth)
+    })
 }
 
-struct Reader<'r> {
-    shapes: &'r Shapes,
-    paths: &'r Paths,
+struct Reader<'a, 'b> {
+    shapes: &'a Shapes,
+    paths: &'a Paths,
     count: ValueCount,
+    row: Row<'b, 'a>,
 }
 
 /// A field of the message being read.
-enum Slot<'m> {
+enum Slot<'a> {
     Unmet,
-    /// It is there, and no attribute leads to it.
-    Dropped,
-    One(Tree<'m>),
-    List(Vec<Tree<'m>>, u64),
-    Map(BTreeMap<String, Tree<'m>>, u64),
+    /// It is there, and no attribute leads to it, or its cells have been taken.
+    Met,
+    One(Tree<'a>),
+    List(Vec<Tree<'a>>, u32),
+    Map(BTreeMap<Cow<'a, str>, Tree<'a>>, u32),
 }
 
-impl<'r> Reader<'r> {
-    fn message<'m>(
+impl<'a, 'b> Reader<'a, 'b> {
+    fn new(shapes: &'a Shapes, paths: &'a Paths, row: Row<'b, 'a>) -> Self {
+        Self { shapes, paths, count: ValueCount::default(), row }
+    }
+
+    /// Takes the cells of a value: those of a message one by one, and of another value from the whole.
+    fn fill(
+        &mut self,
+        of: &ValueType,
+        bytes: &'a [u8],
+        node: &'a PathNode,
+        depth: usize,
+    ) -> Result<(), RejectionReason> {
+        let (&ValueType::Message(id), true) = (of, node.attributes.is_empty() && !node.is_array) else {
+            return match &mut self.value(of, bytes, Want::of(node), depth) {
+                Ok(tree) => self.row.take(node, tree, false),
+                Err(reason) => Err(*reason),
+            };
+        };
+        let (mut slots, dropped) = self.fields(id, bytes, Want::Inside(node), depth, true)?;
+        for (at, (field, slot)) in self.shapes.get(id).fields.iter().zip(&mut slots).enumerate() {
+            if matches!(slot, Slot::Met) {
+                continue;
+            }
+            if let Some(child) = node.field(id, at, &field.name) {
+                self.count.step(true)?;
+                self.row.take(child, &mut whole_field(field, Want::of(child), slot), false)?;
+            }
+        }
+        self.row.drop_values(dropped, false)
+    }
+
+    fn message(
         &mut self,
         id: TypeId,
-        mut bytes: &'m [u8],
-        want: Want<'r>,
+        bytes: &'a [u8],
+        want: Want<'a>,
         depth: usize,
-    ) -> Result<Tree<'m>, RejectionReason> {
+    ) -> Result<Tree<'a>, RejectionReason> {
+        let (mut slots, dropped) = self.fields(id, bytes, want, depth, false)?;
+        let shape = self.shapes.get(id);
+        let mut members = Vec::with_capacity(want.most_members(slots.len()));
+        for (at, (field, slot)) in shape.fields.iter().zip(&mut slots).enumerate() {
+            let want = want.field(id, at, &field.name);
+            if matches!(want, Want::Nothing) {
+                continue;
+            }
+            self.count.step(true)?;
+            let (name, is_written) = (field.name.as_str().into(), !matches!(slot, Slot::Unmet));
+            members.push(Member { name, field: at as u32, is_written, value: whole_field(field, want, slot) });
+        }
+        let known = shape.stands_for.filter(|_| matches!(want, Want::All));
+        let stands_for = known.map(|known| stands_for(known, &members));
+        Ok(Tree::Object(Box::new(Object { record: Some(id), members, dropped, stands_for })))
+    }
+
+    /// What is wanted of the fields of a message, and how many are there that nobody wants. Cells are taken at once where `is_taken`.
+    fn fields(
+        &mut self,
+        id: TypeId,
+        mut bytes: &'a [u8],
+        want: Want<'a>,
+        depth: usize,
+        is_taken: bool,
+    ) -> Result<(Vec<Slot<'a>>, u64), RejectionReason> {
         self.paths.check_depth(depth)?;
         let shape = self.shapes.get(id);
-        let mut slots: Vec<(Want<'r>, Slot<'m>)> =
-            shape.fields.iter().map(|field| (want.member(&field.name), Slot::Unmet)).collect();
+        want.bind(id, shape.fields.iter().map(|field| field.name.as_str()));
+        let mut slots: Vec<Slot<'a>> = shape.fields.iter().map(|_| Slot::Unmet).collect();
         let mut oneofs = vec![false; shape.oneofs];
-        let mut object = Object::default();
+        let mut dropped = 0;
         while !bytes.is_empty() {
             self.count.step(false)?;
             let (number, wire, value) = next_field(&mut bytes)?;
             let Some(at) = shape.place(number) else {
-                object.dropped += 1;
+                dropped += 1;
                 continue;
             };
             let field = &shape.fields[at];
@@ -63,47 +126,42 @@ impl<'r> Reader<'r> {
             if field.oneof.is_some_and(|oneof| std::mem::replace(&mut oneofs[oneof], true)) {
                 return Err(RejectionReason::DuplicateKey);
             }
-            let (want, slot) = &mut slots[at];
-            match (*want, &field.form) {
+            let slot = &mut slots[at];
+            match (want.field(id, at, &field.name), &field.form) {
                 (Want::Nothing, _) => {
-                    object.dropped += u64::from(matches!(slot, Slot::Unmet));
-                    *slot = Slot::Dropped;
+                    dropped += u64::from(matches!(slot, Slot::Unmet));
+                    *slot = Slot::Met;
                 }
-                (want, Form::One { .. }) => {
+                (wanted, Form::One { .. }) => {
                     if wire != field.of.wire() {
                         return Err(MALFORMED);
                     }
                     if !matches!(slot, Slot::Unmet) {
                         return Err(RejectionReason::DuplicateKey);
                     }
-                    *slot = Slot::One(self.value(&field.of, value, want, depth + 1)?);
+                    *slot = match want {
+                        Want::Inside(node) if is_taken => {
+                            let child = node.field(id, at, &field.name).ok_or(MALFORMED)?;
+                            self.fill(&field.of, value, child, depth + 1)?;
+                            Slot::Met
+                        }
+                        _ => Slot::One(self.value(&field.of, value, wanted, depth + 1)?),
+                    };
                 }
-                (want, Form::List) => self.items(&field.of, wire, value, want, depth + 1, slot)?,
-                (want, Form::Map(key)) => self.entry(key, &field.of, wire, value, want, depth + 1, slot)?,
+                (wanted, Form::List) => self.items(&field.of, wire, value, wanted, depth + 1, slot)?,
+                (wanted, Form::Map(key)) => self.entry(key, &field.of, wire, value, wanted, depth + 1, slot)?,
             }
         }
-        object.members.reserve_exact(slots.len());
-        for (field, (want, slot)) in shape.fields.iter().zip(slots) {
-            if matches!(want, Want::Nothing) {
-                continue;
-            }
-            self.count.step(true)?;
-            let (name, is_written) = (field.name.clone(), !matches!(slot, Slot::Unmet));
-            object.members.push(Member { name, value: whole_field(field, want, slot), is_written });
-        }
-        if matches!(want, Want::All) {
-            object.stands_for = shape.stands_for.map(|known| stands_for(known, &object.members));
-        }
-        Ok(Tree::Object(Box::new(object)))
+        Ok((slots, dropped))
     }
 
-    fn value<'m>(
+    fn value(
         &mut self,
         of: &ValueType,
-        bytes: &'m [u8],
-        want: Want<'r>,
+        bytes: &'a [u8],
+        want: Want<'a>,
         depth: usize,
-    ) -> Result<Tree<'m>, RejectionReason> {
+    ) -> Result<Tree<'a>, RejectionReason> {
         self.count.step(true)?;
         match of {
             ValueType::Message(id) => self.message(*id, bytes, want, depth),
@@ -114,14 +172,14 @@ impl<'r> Reader<'r> {
     }
 
     /// The items of a list that are in one place: one, or several that are packed.
-    fn items<'m>(
+    fn items(
         &mut self,
         of: &ValueType,
         wire: WireType,
-        mut bytes: &'m [u8],
-        want: Want<'r>,
+        mut bytes: &'a [u8],
+        want: Want<'a>,
         depth: usize,
-        slot: &mut Slot<'m>,
+        slot: &mut Slot<'a>,
     ) -> Result<(), RejectionReason> {
         let is_packed = wire != of.wire();
         if is_packed && wire != WireType::LengthDelimited {
@@ -145,6 +203,9 @@ impl<'r> Reader<'r> {
                 let wanted = want.item(index, self.paths.elements.as_ref());
                 let read = match wanted {
                     Want::Nothing => self.count.step(true).map(|()| Tree::Skipped),
+                    Want::Inside(_) if let (true, ValueType::Message(id)) = (want.is_exploded(), of) => {
+                        self.count.step(true).map(|()| Tree::Unread(*id as u32, depth as u32, item))
+                    }
                     wanted => self.value(of, item, wanted, depth),
                 };
                 // An element that cannot be read is refused alone.
@@ -159,15 +220,15 @@ impl<'r> Reader<'r> {
 
     /// An entry of a map. A map has no order on the wire.
     #[expect(clippy::too_many_arguments, reason = "the parts of one field")]
-    fn entry<'m>(
+    fn entry(
         &mut self,
         key: &Kind,
         of: &ValueType,
         wire: WireType,
-        mut bytes: &'m [u8],
-        want: Want<'r>,
+        mut bytes: &'a [u8],
+        want: Want<'a>,
         depth: usize,
-        slot: &mut Slot<'m>,
+        slot: &mut Slot<'a>,
     ) -> Result<(), RejectionReason> {
         if wire != WireType::LengthDelimited {
             return Err(MALFORMED);
@@ -188,12 +249,12 @@ impl<'r> Reader<'r> {
                 return Err(RejectionReason::DuplicateKey);
             }
         }
-        let key = of_key.map_or_else(|| Ok(default(key)), |bytes| scalar(key, bytes))?.text()?;
+        let key = of_key.map_or_else(|| Ok(default(key)), |bytes| scalar(key, bytes))?.into_key()?;
         if matches!(slot, Slot::Unmet) {
             *slot = Slot::Map(BTreeMap::new(), 0);
         }
         let Slot::Map(entries, dropped) = slot else { return Err(MALFORMED) };
-        let value = match (want.member(&key), of, of_value) {
+        let value = match (want.entry(&key), of, of_value) {
             (Want::Nothing, ..) => {
                 *dropped += 1;
                 return Ok(());
@@ -211,14 +272,14 @@ impl<'r> Reader<'r> {
 }
 
 /// All that is there of a field, or what stands for it where nothing is.
-fn whole_field<'m>(field: &FieldShape, want: Want<'_>, slot: Slot<'m>) -> Tree<'m> {
-    match (slot, &field.form, &field.of) {
+fn whole_field<'a>(field: &FieldShape, want: Want<'_>, slot: &mut Slot<'a>) -> Tree<'a> {
+    match (std::mem::replace(slot, Slot::Met), &field.form, &field.of) {
         (Slot::One(value), ..) => value,
         (Slot::List(items, behind), ..) => Tree::List(items, behind),
         (Slot::Map(entries, dropped), ..) => {
-            let member = |(name, value): (String, Tree<'m>)| Member { name: name.into(), value, is_written: true };
+            let member = |(name, value)| Member { name, field: 0, is_written: true, value };
             let members = entries.into_iter().map(member).collect();
-            Tree::Object(Box::new(Object { members, dropped, stands_for: None }))
+            Tree::Object(Box::new(Object { members, dropped: dropped.into(), ..Object::default() }))
         }
         (_, Form::List, _) => Tree::List(Vec::new(), 0),
         (_, Form::Map(_), _) if matches!(want, Want::All) => Tree::Object(Box::default()),
@@ -229,14 +290,14 @@ fn whole_field<'m>(field: &FieldShape, want: Want<'_>, slot: Slot<'m>) -> Tree<'
 
 /// The number of the next field, how its value is written, and its bytes without their length.
 #[inline]
-fn next_field<'m>(bytes: &mut &'m [u8]) -> Result<(u32, WireType, &'m [u8]), RejectionReason> {
+fn next_field<'a>(bytes: &mut &'a [u8]) -> Result<(u32, WireType, &'a [u8]), RejectionReason> {
     let (number, wire) = decode_key(bytes).map_err(|_| MALFORMED)?;
     Ok((number, wire, field_value(wire, bytes)?))
 }
 
 /// Groups, which have long been given up, are malformed.
 #[inline]
-fn field_value<'m>(wire: WireType, bytes: &mut &'m [u8]) -> Result<&'m [u8], RejectionReason> {
+fn field_value<'a>(wire: WireType, bytes: &mut &'a [u8]) -> Result<&'a [u8], RejectionReason> {
     let before = *bytes;
     let length = match wire {
         WireType::Varint => {
@@ -256,7 +317,7 @@ fn field_value<'m>(wire: WireType, bytes: &mut &'m [u8]) -> Result<&'m [u8], Rej
 }
 
 /// A scalar, whose bytes these are.
-fn scalar<'m>(kind: &Kind, mut bytes: &'m [u8]) -> Result<Tree<'m>, RejectionReason> {
+fn scalar<'a>(kind: &Kind, mut bytes: &'a [u8]) -> Result<Tree<'a>, RejectionReason> {
     let fixed32 = || <[u8; 4]>::try_from(bytes).map_err(|_| MALFORMED);
     let fixed64 = || <[u8; 8]>::try_from(bytes).map_err(|_| MALFORMED);
     let zigzag = |value: u64| (value >> 1).cast_signed() ^ -((value & 1).cast_signed());
@@ -307,7 +368,7 @@ fn default(kind: &Kind) -> Tree<'static> {
 const NANOS: i64 = 1_000_000_000;
 
 /// What a message with these members stands for: a moment in UTC to the millisecond, seconds, or a value.
-fn stands_for<'m>(known: WellKnown, members: &[Member<'m>]) -> Tree<'m> {
+fn stands_for<'a>(known: WellKnown, members: &[Member<'a>]) -> Tree<'a> {
     let refused = Tree::Refused(RejectionReason::WrongType);
     let (seconds, nanos) = match (known, members) {
         (WellKnown::Wrapper, [value]) => return value.value.clone(),
@@ -322,12 +383,7 @@ fn stands_for<'m>(known: WellKnown, members: &[Member<'m>]) -> Tree<'m> {
     };
     if known == WellKnown::Timestamp {
         let whole = (0..NANOS).contains(&nanos).then_some(seconds).and_then(|seconds| seconds.checked_mul(1_000));
-        let Some(millis) = whole.and_then(|whole| whole.checked_add(nanos / 1_000_000)).and_then(in_range) else {
-            return refused;
-        };
-        let mut text = String::new();
-        push_rfc3339(&mut text, millis);
-        return Tree::Text(text.into());
+        return Tree::of_millis(whole.and_then(|whole| whole.checked_add(nanos / 1_000_000)), Tree::Moment);
     }
     // Ten thousand years, as the type allows; both parts have one sign.
     let fits = seconds.unsigned_abs() <= 315_576_000_000 && nanos.unsigned_abs() < NANOS.unsigned_abs();

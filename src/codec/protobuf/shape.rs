@@ -6,7 +6,6 @@ use crate::codec::record::Field;
 use prost_reflect::prost::encoding::WireType;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Messages that one may lead to. Schemas of people have some dozens.
 const MOST_TYPES: usize = 10_000;
@@ -49,7 +48,7 @@ pub(super) enum Form {
 #[derive(Clone, Debug)]
 pub(super) struct FieldShape {
     pub number: u32,
-    pub name: Arc<str>,
+    pub name: String,
     pub json_name: String,
     pub of: ValueType,
     pub form: Form,
@@ -88,7 +87,7 @@ impl MessageShape {
 
     /// The place of the field with this name; its name in JSON does, too, where it names one field alone.
     pub fn named(&self, name: &str) -> Option<usize> {
-        self.fields.iter().position(|field| *field.name == *name).or_else(|| {
+        self.fields.iter().position(|field| field.name == name).or_else(|| {
             let mut found = self.fields.iter().enumerate().filter(|(_, field)| field.json_name == name);
             let (first, second) = (found.next(), found.next());
             first.filter(|_| second.is_none()).map(|(at, _)| at)
@@ -115,6 +114,11 @@ impl Shapes {
             compiler.messages[id] = compiler.shape(&message)?;
         }
         Ok(Self(compiler.messages))
+    }
+
+    /// The most fields that a message has.
+    pub fn most_fields(&self) -> usize {
+        self.0.iter().map(|message| message.fields.len()).max().unwrap_or(0)
     }
 
     /// Bytes of memory that they take, roughly.
@@ -167,7 +171,7 @@ impl Shapes {
             }
         };
         field.is_some_and(|field| {
-            names.push(field.name.to_string());
+            names.push(field.name.clone());
             self.follow(&field.of, &field.form, rest, elements, names)
         })
     }
@@ -210,7 +214,7 @@ impl Compiler {
             };
             fields.push(FieldShape {
                 number: field.number(),
-                name: field.name().into(),
+                name: field.name().to_owned(),
                 json_name: field.json_name().to_owned(),
                 of,
                 form,
