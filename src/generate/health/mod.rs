@@ -6,15 +6,40 @@
 //! cope with: near-identifiers, long tails, functional dependencies (zip → city → state → country, birthday → age and
 //! zodiac, centimeters → feet), and sparse columns.
 
-pub mod fields;
 mod names;
 
-use self::fields::{DISEASES, DRUGS, FAMILY, GENES, SNPS};
 use self::names::{name, word};
 use super::RecordStream;
 use super::dice::{Dice, mix, pow};
-use super::layout::{Cell, Layout, Line, csv_header, date};
+use super::layout::{Cell, Layout, Line, csv_header};
 use super::weighted::Weighted;
+use crate::records::moment::{DAY, date};
+use chrono::Datelike as _;
+
+/// Members of a family.
+const FAMILY: usize = 20;
+
+macro_rules! family {
+    ($name:literal: $($member:literal)*) => { [$(concat!($name, "_", $member)),*] };
+}
+macro_rules! twenty {
+    ($name:literal) => { family!($name: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19) };
+}
+
+/// Diseases, drugs, single-nucleotide polymorphisms, genes.
+const FAMILIES: [[&str; FAMILY]; 4] = [twenty!("disease"), twenty!("drug"), twenty!("snp"), twenty!("gene")];
+
+#[rustfmt::skip]
+const PERSON: [&str; 27] = [
+    "number", "gender", "title", "given_name", "surname", "street", "city", "state", "zip", "country", "email", "telephone",
+    "national_id", "birthday", "age", "zodiac", "blood_type", "centimeters", "feet_inches", "kilograms", "pounds",
+    "occupation", "company", "vehicle", "color", "latitude", "longitude",
+];
+
+/// All of them, in the order in which they are written.
+fn fields() -> impl Iterator<Item = &'static str> {
+    PERSON.iter().chain(FAMILIES.iter().flatten()).copied()
+}
 
 /// What a table of health records is made of.
 #[derive(Clone, Debug)]
@@ -160,7 +185,7 @@ impl Health {
     fn write_families(&mut self, line: &mut Line<'_>) {
         let families = self.families();
         let mut text = String::new();
-        for (family, fields) in [&DISEASES, &DRUGS, &SNPS, &GENES].into_iter().enumerate() {
+        for (family, fields) in FAMILIES.iter().enumerate() {
             for (field, value) in fields.iter().zip(families[family]) {
                 let Some(value) = value else {
                     line.text(field, Cell::Null);
@@ -182,7 +207,7 @@ impl Health {
 impl RecordStream for Health {
     fn header(&self, out: &mut Vec<u8>) {
         if self.settings.layout == Layout::Csv {
-            csv_header(out, fields::all().map(|f| f.name));
+            csv_header(out, fields());
         }
     }
 
@@ -255,13 +280,13 @@ impl Person {
             (_, false) => "Mr.",
         };
         let (given_name, surname) = (name(self.given_name), name(40_000 + self.surname));
-        line.integer(&fields::NUMBER, Cell::Value(number as i64 + 1));
-        line.text(&fields::GENDER, Cell::Value(if self.female { "female" } else { "male" }));
-        line.text(&fields::TITLE, Cell::Value(title));
-        line.text(&fields::GIVEN_NAME, Cell::Value(&given_name));
-        line.text(&fields::SURNAME, Cell::Value(&surname));
+        line.integer("number", Cell::Value(number as i64 + 1));
+        line.text("gender", Cell::Value(if self.female { "female" } else { "male" }));
+        line.text("title", Cell::Value(title));
+        line.text("given_name", Cell::Value(&given_name));
+        line.text("surname", Cell::Value(&surname));
         let street = format!("{} {}", name(100_000 + (many >> 8) as usize % 3_000), 1 + (many >> 40) % 120);
-        line.text(&fields::STREET, Cell::Value(&street));
+        line.text("street", Cell::Value(&street));
         let missing = |text: Option<String>, field, line: &mut Line<'_>| {
             line.text(field, text.as_deref().map_or(Cell::Null, Cell::Value));
         };
@@ -269,45 +294,43 @@ impl Person {
         let state_name = |(state, _): (usize, usize)| {
             format!("{}-{:02}", COUNTRIES[self.country].0, state - STATES[self.country].0 + 1)
         };
-        missing(self.home.map(city_name), &fields::CITY, line);
-        missing(self.home.map(state_name), &fields::STATE, line);
+        missing(self.home.map(city_name), "city", line);
+        missing(self.home.map(state_name), "state", line);
         // Three districts a city; the code tells the city, the city does not tell the code.
         let zip = |(_, city)| format!("{:05}", 10_000 + city * 3 + (more % 3) as usize);
-        missing(self.home.map(zip), &fields::ZIP, line);
+        missing(self.home.map(zip), "zip", line);
         let (country, _, prefix) = COUNTRIES[self.country];
-        line.text(&fields::COUNTRY, Cell::Value(country));
+        line.text("country", Cell::Value(country));
         let email = format!("{}.{}{number}@example.org", given_name.to_ascii_lowercase(), surname.to_ascii_lowercase());
-        line.text(&fields::EMAIL, Cell::Value(&email));
-        line.text(&fields::TELEPHONE, Cell::Value(&format!("{prefix} {:09}", (more >> 8) % 1_000_000_000)));
-        line.text(&fields::NATIONAL_ID, Cell::Value(&format!("{:011}", rest % 100_000_000_000)));
+        line.text("email", Cell::Value(&email));
+        line.text("telephone", Cell::Value(&format!("{prefix} {:09}", (more >> 8) % 1_000_000_000)));
+        line.text("national_id", Cell::Value(&format!("{:011}", rest % 100_000_000_000)));
         self.write_birth(line);
-        line.text(&fields::BLOOD_TYPE, Cell::Value(self.blood_type));
-        line.integer(&fields::CENTIMETERS, Cell::Value(self.centimeters));
+        line.text("blood_type", Cell::Value(self.blood_type));
+        line.integer("centimeters", Cell::Value(self.centimeters));
         let inches = (self.centimeters * 100 + 127) / 254;
-        line.text(&fields::FEET_INCHES, Cell::Value(&format!("{} ft {} in", inches / 12, inches % 12)));
-        line.tenths(&fields::KILOGRAMS, Cell::Value(self.kilograms_tenths));
-        line.tenths(&fields::POUNDS, Cell::Value((self.kilograms_tenths * 220_462 + 50_000) / 100_000));
-        line.text(&fields::OCCUPATION, Cell::Value(&word(120_000 + self.occupation)));
+        line.text("feet_inches", Cell::Value(&format!("{} ft {} in", inches / 12, inches % 12)));
+        line.tenths("kilograms", Cell::Value(self.kilograms_tenths));
+        line.tenths("pounds", Cell::Value((self.kilograms_tenths * 220_462 + 50_000) / 100_000));
+        line.text("occupation", Cell::Value(&word(120_000 + self.occupation)));
         let company = ((u128::from(mix(rest)) * u128::from(COMPANIES)) >> 64) as usize;
-        line.text(&fields::COMPANY, Cell::Value(&name(130_000 + company)));
+        line.text("company", Cell::Value(&name(130_000 + company)));
         let vehicle = format!("{} {}", 2000 + (rest >> 40) % 22, name(140_000 + self.vehicle));
-        line.text(&fields::VEHICLE, Cell::Value(&vehicle));
-        line.text(&fields::COLOR, Cell::Value(COLORS[((rest >> 50) % 10) as usize]));
+        line.text("vehicle", Cell::Value(&vehicle));
+        line.text("color", Cell::Value(COLORS[((rest >> 50) % 10) as usize]));
         self.write_place(mix(more), line);
     }
 
     fn write_birth(&self, line: &mut Line<'_>) {
-        let mut text = Vec::with_capacity(10);
-        date(&mut text, self.birthday);
-        let text = String::from_utf8_lossy(&text);
-        line.text(&fields::BIRTHDAY, Cell::Value(&text));
+        let birthday = date(self.birthday * DAY);
+        let text = birthday.to_string();
+        line.text("birthday", Cell::Value(&text));
         // Years completed on 1 January 2022: the difference of the years, less one but for those born on the day.
-        let year: i64 = text.bytes().take(4).fold(0, |year, digit| year * 10 + i64::from(digit - b'0'));
-        let age = 2_022 - year - i64::from(!text.ends_with("-01-01"));
-        line.integer(&fields::AGE, Cell::Value(age));
+        let age = 2_022 - birthday.year() - i32::from(!text.ends_with("-01-01"));
+        line.integer("age", Cell::Value(age.into()));
         let day = &text.as_bytes()[5..];
         let sign = ZODIAC.iter().find(|(last, _)| day <= &last[..]).map_or("Capricorn", |(_, sign)| sign);
-        line.text(&fields::ZODIAC, Cell::Value(sign));
+        line.text("zodiac", Cell::Value(sign));
     }
 
     /// Within a tenth of a degree of the city.
@@ -319,8 +342,8 @@ impl Person {
             (south + (at >> 40) as i64 % height + near(bits), west + (at & 0xff_ffff) as i64 % width + near(bits >> 16))
         });
         let cell = |value: Option<i64>| value.map_or(Cell::Null, Cell::Value);
-        line.decimal(&fields::LATITUDE, cell(place.map(|p| p.0)), 3);
-        line.decimal(&fields::LONGITUDE, cell(place.map(|p| p.1)), 3);
+        line.decimal("latitude", cell(place.map(|p| p.0)), 3);
+        line.decimal("longitude", cell(place.map(|p| p.1)), 3);
     }
 }
 

@@ -10,19 +10,60 @@
 
 mod day;
 mod devices;
-pub mod fields;
 mod places;
-mod settings;
 mod signals;
 mod subjects;
 
-use self::fields::FIELDS;
 use self::signals::Reading;
 use self::subjects::{Cohort, Subjects};
 use super::dice::Dice;
 use super::layout::{Cell, Layout, csv_header};
 use super::{GenerateError, RecordStream};
-pub use settings::WearableSettings;
+
+/// The 25 attributes, in the order in which they are written.
+#[rustfmt::skip]
+const FIELDS: [&str; 25] = [
+    "user_id", "email", "age", "sex", "zip", "blood_group", "height_cm", "weight_kg", "device_serial",
+    "device_model", "firmware", "timestamp", "activity", "heart_rate", "resting_hr", "hrv_ms", "spo2", "skin_temp",
+    "steps", "calories", "distance_m", "stress", "battery", "sleep_stage", "position",
+];
+
+/// What a stream of wearable records is made of. The same settings give the same bytes on every machine.
+#[derive(Clone, Debug)]
+pub struct WearableSettings {
+    /// The same seed gives the same records.
+    pub seed: u64,
+    /// Number of people, 1 to 10,000,000. Each takes about 500 bytes of memory.
+    pub subjects: u32,
+    /// Zipf exponent of the number of records per subject, 0 (even) to 4.
+    pub skew: f64,
+    /// Share of readings that are lost, 0 to 0.9, before the device's own weaknesses. At 0 every device has every
+    /// sensor and every record all 25 attributes.
+    pub missing: f64,
+    /// From this record on (counted from 0), other subjects take over: older, living elsewhere, with newer devices.
+    pub shift_at: Option<u64>,
+    /// Time of the first record, in seconds since 1970.
+    pub start_seconds: i64,
+    /// Mean time between two records of the stream, in microseconds.
+    pub interval_micros: u64,
+    /// How records are written down.
+    pub layout: Layout,
+}
+
+impl Default for WearableSettings {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            subjects: 10_000,
+            skew: 0.6,
+            missing: 0.03,
+            shift_at: None,
+            start_seconds: 1_767_621_600, // Monday 2026-01-05, 14:00 UTC: breakfast in the east, the end of the night in the west
+            interval_micros: 100_000,
+            layout: Layout::Flat,
+        }
+    }
+}
 
 /// The stream. Memory is that of its subjects, whatever the number of records.
 #[derive(Debug)]
@@ -77,7 +118,7 @@ impl Wearable {
 impl RecordStream for Wearable {
     fn header(&self, out: &mut Vec<u8>) {
         if self.settings.layout == Layout::Csv {
-            csv_header(out, FIELDS.iter().map(|f| f.name));
+            csv_header(out, FIELDS);
         }
     }
 
@@ -90,20 +131,20 @@ impl RecordStream for Wearable {
         self.last = self.subjects.pick(self.dice.bits());
         let reading = Reading::draw(self.subjects.profile(self.last), seconds, self.settings.missing, &mut self.dice);
         let mut line = self.subjects.begin(self.last, self.settings.layout, out);
-        line.time(&fields::TIMESTAMP, seconds);
-        line.text(&fields::ACTIVITY, Cell::Value(reading.activity.name()));
-        line.integer(&fields::HEART_RATE, reading.heart_rate);
-        line.integer(&fields::RESTING_HR, reading.resting_hr);
-        line.integer(&fields::HRV_MS, reading.hrv_ms);
-        line.integer(&fields::SPO2, reading.spo2);
-        line.tenths(&fields::SKIN_TEMP, reading.skin_temp_tenths);
-        line.integer(&fields::STEPS, reading.steps);
-        line.tenths(&fields::CALORIES, reading.calories_tenths);
-        line.integer(&fields::DISTANCE_M, reading.distance_m);
-        line.integer(&fields::STRESS, reading.stress);
-        line.integer(&fields::BATTERY, reading.battery);
-        line.text(&fields::SLEEP_STAGE, reading.sleep_stage.map(day::SleepStage::name));
-        line.place(&fields::POSITION, reading.position);
+        line.time("timestamp", seconds);
+        line.text("activity", Cell::Value(reading.activity.name()));
+        line.integer("heart_rate", reading.heart_rate);
+        line.integer("resting_hr", reading.resting_hr);
+        line.integer("hrv_ms", reading.hrv_ms);
+        line.integer("spo2", reading.spo2);
+        line.tenths("skin_temp", reading.skin_temp_tenths);
+        line.integer("steps", reading.steps);
+        line.tenths("calories", reading.calories_tenths);
+        line.integer("distance_m", reading.distance_m);
+        line.integer("stress", reading.stress);
+        line.integer("battery", reading.battery);
+        line.text("sleep_stage", reading.sleep_stage.map(day::SleepStage::name));
+        line.place("position", reading.position);
         line.close();
     }
 

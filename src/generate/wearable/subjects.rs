@@ -1,11 +1,10 @@
 //! The people: everything that does not change from record to record, drawn once, with the constant beginning of
 //! their records already written.
 
+use super::WearableSettings;
 use super::day::Habits;
 use super::devices::{MODELS, Model};
-use super::fields;
 use super::places::{Homes, centre};
-use super::settings::WearableSettings;
 use crate::generate::dice::{Dice, mix};
 use crate::generate::layout::{Cell, Layout, Line};
 use crate::generate::weighted::Weighted;
@@ -228,18 +227,18 @@ impl Person {
                 Cell::Absent
             }
         };
-        line.text(&fields::USER_ID, Cell::Value(&user_id(number)));
-        line.text(&fields::EMAIL, Cell::Value(&format!("{first}.{last}{number}@example.org")));
-        line.integer(&fields::AGE, undisclosed(0.5).map(|()| self.profile.age as i64));
-        line.text(&fields::SEX, undisclosed(0.5).map(|()| self.sex));
+        line.text("user_id", Cell::Value(&user_id(number)));
+        line.text("email", Cell::Value(&format!("{first}.{last}{number}@example.org")));
+        line.integer("age", undisclosed(0.5).map(|()| self.profile.age as i64));
+        line.text("sex", undisclosed(0.5).map(|()| self.sex));
         let zip = format!("{:05}", self.zip);
-        line.text(&fields::ZIP, undisclosed(1.0).map(|()| zip.as_str()));
-        line.text(&fields::BLOOD_GROUP, undisclosed(5.0).map(|()| self.blood_group));
-        line.integer(&fields::HEIGHT_CM, undisclosed(1.0).map(|()| self.profile.height_cm as i64));
-        line.tenths(&fields::WEIGHT_KG, undisclosed(2.0).map(|()| (self.profile.weight_kg * 10.0).round() as i64));
-        line.text(&fields::DEVICE_SERIAL, Cell::Value(&serial(number, settings.seed)));
-        line.text(&fields::DEVICE_MODEL, Cell::Value(self.profile.model.name));
-        line.text(&fields::FIRMWARE, Cell::Value(self.firmware));
+        line.text("zip", undisclosed(1.0).map(|()| zip.as_str()));
+        line.text("blood_group", undisclosed(5.0).map(|()| self.blood_group));
+        line.integer("height_cm", undisclosed(1.0).map(|()| self.profile.height_cm as i64));
+        line.tenths("weight_kg", undisclosed(2.0).map(|()| (self.profile.weight_kg * 10.0).round() as i64));
+        line.text("device_serial", Cell::Value(&serial(number, settings.seed)));
+        line.text("device_model", Cell::Value(self.profile.model.name));
+        line.text("firmware", Cell::Value(self.firmware));
     }
 }
 

@@ -74,13 +74,12 @@ proptest! {
         let settings = WearableSettings {
             seed, subjects, skew, missing, shift_at, start_seconds, interval_micros, layout: Layout::Flat,
         };
-        let names: Vec<&str> = FIELDS.iter().map(|f| f.name).collect();
         let longer = lines(settings.clone(), 80);
         prop_assert_eq!(&lines(settings.clone(), 30)[..], &longer[..30], "a shorter run is a prefix of a longer one");
         for line in &longer {
             let record: Map<String, Value> = serde_json::from_str(line).expect("JSON");
             prop_assert_eq!(line.matches("\":").count(), record.len(), "a key twice: {}", line);
-            let order: Vec<usize> = record.keys().map(|k| names.iter().position(|n| n == k).expect("known")).collect();
+            let order: Vec<usize> = record.keys().map(|k| FIELDS.iter().position(|n| n == k).expect("known")).collect();
             prop_assert!(order.is_sorted());
             for name in ["user_id", "email", "device_serial", "timestamp", "activity"] {
                 prop_assert!(record.get(name).is_some_and(Value::is_string), "{} in {}", name, line);
@@ -93,8 +92,8 @@ proptest! {
             let flat: Map<String, Value> = serde_json::from_str(flat).expect("JSON");
             let row = row.expect("25 fields");
             prop_assert_eq!(row.len(), FIELDS.len());
-            for (field, cell) in FIELDS.iter().zip(row.iter()) {
-                let text = match flat.get(field.name) {
+            for (field, cell) in FIELDS.into_iter().zip(row.iter()) {
+                let text = match flat.get(field) {
                     None | Some(Value::Null) => String::new(),
                     Some(Value::String(text)) => text.clone(),
                     Some(other) => other.to_string(),
@@ -113,9 +112,8 @@ fn attributes(schema: &str) -> Vec<toml::Table> {
 
 #[test]
 fn the_schema_names_the_generated_attributes() {
-    let names: Vec<&str> = FIELDS.iter().map(|f| f.name).collect();
     let flat = attributes(FLAT_SCHEMA);
-    assert_eq!(flat.iter().map(|a| a["name"].as_str().expect("text")).collect::<Vec<_>>(), names);
+    assert_eq!(flat.iter().map(|a| a["name"].as_str().expect("text")).collect::<Vec<_>>(), FIELDS);
 }
 
 /// Every generated value is one that the hierarchy of its attribute covers; types are those of the schema.
@@ -178,7 +176,7 @@ fn what_is_constant_in_a_person_is_constant() {
     let mut serials = BTreeSet::new();
     let mut mails = BTreeSet::new();
     for record in &records {
-        let constant: Vec<_> = FIELDS[1..11].iter().map(|f| record.get(f.name)).collect();
+        let constant: Vec<_> = FIELDS[1..11].iter().map(|name| record.get(*name)).collect();
         mails.insert(record["email"].as_str());
         serials.insert(record["device_serial"].as_str());
         let known = people.entry(record["user_id"].as_str().expect("text")).or_insert_with(|| constant.clone());
