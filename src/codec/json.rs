@@ -9,8 +9,7 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::json_array;
-use super::json_fault::of_syntax;
+use super::json_array::{self, of_syntax};
 use super::path_tree::{Elements, PathNode};
 use super::record::Fields;
 use super::{Decoder, Field, Limits, Unknown};
@@ -44,7 +43,7 @@ impl Decoder for JsonCodec {
             return self.fill_elements(payload, elements, into);
         }
         match admit(payload, self.limits) {
-            Ok(text) => self.fill_object(text, into),
+            Ok(text) => self.fill_enclosing(text, into).map(drop),
             Err(RejectionReason::NotAnObject) if self.bare => self.fill_bare(payload, into),
             Err(reason) => Err(reason),
         }
@@ -55,15 +54,17 @@ impl JsonCodec {
     /// A codec for batches of width `fields.len()`, which drops and counts unknown keys.
     #[must_use]
     pub fn new(fields: &[Field], limits: Limits) -> Self {
-        let elements = PathNode::of_elements(fields.iter().enumerate());
-        Self { root: PathNode::root(fields), elements, limits, unknown: Unknown::Drop, bare: false }
+        Self { bare: false, ..Self::of(fields.iter().enumerate(), limits) }
     }
 
     /// A codec for one part of a message. Where a field is the whole part, a part that is no object is read too.
     #[must_use]
     pub fn of_part(fields: &Fields, limits: Limits) -> Self {
-        let numbered = || fields.iter().map(|(attribute, field)| (*attribute, field));
-        let (root, elements) = (PathNode::of(numbered()), PathNode::of_elements(numbered()));
+        Self::of(fields.iter().map(|(attribute, field)| (*attribute, field)), limits)
+    }
+
+    fn of<'f>(fields: impl Iterator<Item = (usize, &'f Field)> + Clone, limits: Limits) -> Self {
+        let (root, elements) = (PathNode::of(fields.clone()), PathNode::of_elements(fields));
         let bare = !root.attributes.is_empty();
         Self { root, elements, limits, unknown: Unknown::Drop, bare }
     }
@@ -91,10 +92,6 @@ impl JsonCodec {
 
     fn walk<'b>(&self, batch: &'b mut RawBatch) -> Walk<'b> {
         Walk { batch, limits: self.limits, unknown: self.unknown, refusal: None, array: None }
-    }
-
-    fn fill_object(&self, text: &str, into: &mut RawBatch) -> Result<(), RejectionReason> {
-        self.fill_enclosing(text, into).map(|_| ())
     }
 
     /// Sets the cells outside of the array whose elements are records, and gives the text of that.

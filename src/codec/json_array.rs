@@ -1,10 +1,9 @@
 //! The elements of a JSON array, each as its text.
 
-use super::json_fault::of_syntax;
 use crate::telemetry::RejectionReason;
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::Deserialize as _;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use std::fmt;
 
 /// The texts of the elements of `json`, 1 to `most`.
 ///
@@ -17,15 +16,13 @@ pub(super) fn elements(json: &str, most: usize) -> Result<Vec<&str>, RejectionRe
         _ => return Err(not_an_array(json)),
     }
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let mut is_long = false;
-    let found = Elements { most, is_long: &mut is_long }.deserialize(&mut deserializer);
-    let found = match found {
-        Ok(found) => found,
-        Err(_) if is_long => return Err(RejectionReason::TooManyElements),
-        Err(error) => return Err(of_syntax(&error)),
-    };
+    let found = Vec::<&RawValue>::deserialize(&mut deserializer).map_err(|error| of_syntax(&error))?;
     deserializer.end().map_err(|_| RejectionReason::TrailingText)?;
-    if found.is_empty() { Err(RejectionReason::NoElements) } else { Ok(found) }
+    match found.len() {
+        0 => Err(RejectionReason::NoElements),
+        count if count > most => Err(RejectionReason::TooManyElements),
+        _ => Ok(found.into_iter().map(RawValue::get).collect()),
+    }
 }
 
 fn not_an_array(json: &str) -> RejectionReason {
@@ -35,36 +32,7 @@ fn not_an_array(json: &str) -> RejectionReason {
     }
 }
 
-struct Elements<'l> {
-    most: usize,
-    /// Set before the walk is broken off.
-    is_long: &'l mut bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Elements<'_> {
-    type Value = Vec<&'de str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Elements<'_> {
-    type Value = Vec<&'de str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-        let mut found = Vec::new();
-        while let Some(element) = array.next_element::<&RawValue>()? {
-            if found.len() == self.most {
-                *self.is_long = true;
-                return Err(de::Error::custom("too many elements"));
-            }
-            found.push(element.get());
-        }
-        Ok(found)
-    }
+/// Why `serde_json` could not read a text.
+pub(super) fn of_syntax(error: &serde_json::Error) -> RejectionReason {
+    if error.is_eof() { RejectionReason::Truncated } else { RejectionReason::MalformedJson }
 }

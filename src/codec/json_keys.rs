@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::Limits;
 use super::json::{Key, admit, check_depth, token_of};
-use super::json_fault::of_syntax;
-use crate::records::raw::{Coordinate, RawBatch, Token};
+use super::json_array::of_syntax;
+use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
 
 /// Why a record was not added.
@@ -80,21 +80,14 @@ impl JsonKeys {
         into.push_row(coordinate);
         for (column, json) in cells {
             let mut unescaped = String::new();
-            let done = match token_of(json, &mut unescaped) {
-                Ok(token) => Self::set(into, column, token),
-                Err(rejection) => Err(rejection.into()),
-            };
-            if let Err(refusal) = done {
+            let set = token_of(json, &mut unescaped).map(|token| into.set(column, token));
+            // `{"a.b": 1, "a": {"b": 2}}`: which of the two it is would be a guess.
+            if let Err(reason) = set.and_then(|fresh| fresh.then_some(()).ok_or(RejectionReason::DuplicateKey)) {
                 into.pop_row();
-                return Err(refusal);
+                return Err(reason.into());
             }
         }
         Ok(())
-    }
-
-    fn set(into: &mut RawBatch, column: usize, token: Token<'_>) -> Result<(), Refusal> {
-        // `{"a.b": 1, "a": {"b": 2}}`: which of the two it is would be a guess.
-        if into.set(column, token) { Ok(()) } else { Err(RejectionReason::DuplicateKey.into()) }
     }
 
     /// The column of a key; none when it is not wanted.
@@ -157,8 +150,9 @@ impl<'de> Level<'_, '_, '_, 'de> {
             &joined
         };
         let way = Way { key, above: self.way };
+        let limits = self.keys.limits;
+        check_depth(json, self.depth, limits).map_err(|rejection| self.refuse(rejection.into()))?;
         if json.starts_with('{') && json[1..].trim_ascii_start() != "}" {
-            check_depth(json, self.depth, self.limits()).map_err(|rejection| self.refuse(rejection.into()))?;
             let below = Level {
                 keys: self.keys,
                 prefix: name,
@@ -169,17 +163,12 @@ impl<'de> Level<'_, '_, '_, 'de> {
             };
             return below.deserialize(&mut serde_json::Deserializer::from_str(json)).map_err(E::custom);
         }
-        check_depth(json, self.depth, self.limits()).map_err(|rejection| self.refuse(rejection.into()))?;
         match self.keys.column(name, &way) {
             Ok(Some(column)) => self.cells.push((column, json)),
             Ok(None) => {}
             Err(refusal) => return Err(self.refuse(refusal)),
         }
         Ok(())
-    }
-
-    fn limits(&self) -> Limits {
-        self.keys.limits
     }
 }
 
@@ -216,6 +205,7 @@ impl<'de> Visitor<'de> for Level<'_, '_, '_, 'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::raw::Token;
     use proptest::prelude::*;
 
     const LIMITS: Limits =

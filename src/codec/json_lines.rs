@@ -1,8 +1,7 @@
 //! Lines that are JSON objects: keys in the order of the group, values as they are spelled, no white space.
 
 use super::line::Encoder;
-use super::line_text::scalar_end;
-use super::nested_lines::{NestedLines, Nesting};
+use super::nested_lines::{NestedLines, Nesting, scalar_end};
 use super::typed::TypedGroup;
 
 /// Writes and reads the JSON lines of one group.

@@ -2,8 +2,7 @@
 //!
 //! A [`Decoder`] types nothing and judges no value; it finds the cells of the schema's attributes and refuses what is not
 //! a record. A refused record leaves no row behind and is named by a [`RejectionReason`](crate::telemetry::RejectionReason), which has no place for a value. An
-//! [`Encoder`] writes the lines of a group and reads them back. A format is added here: its own file, a variant, and an
-//! arm in [`decoder`] or [`encoder`].
+//! [`Encoder`] writes the lines of a group and reads them back. A format of lines is added in [`LineFormat`].
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -13,13 +12,12 @@
 //! | `avro` | Avro data of a writer schema |
 //! | `protobuf` | Protobuf messages of a schema |
 //! | `tree` | a decoded message as a tree of values, and the walk from it to the cells |
-//! | `cell` | what a cell turned out to be |
 //! | `text` | a part of a message that is one text |
 //! | `csv` | rows under a header |
 //! | `arrow_cells`, `arrow_text` | Arrow columns, as Parquet files are read, and the text of their cells |
 //! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
 //! | `line` | [`Encoder`] |
-//! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | the formats of lines; `line_text` reads what two of them have |
+//! | `json_lines`, `nested_lines`, `csv_lines`, `avro_lines`, `protobuf_lines` | the formats of lines |
 //! | `typed` | groups whose lines have typed columns |
 //! | `joined_lines` | lines of one group with room for all others |
 //! | `catalog` | the lines of a catalog of counterfeits |
@@ -29,18 +27,15 @@ mod arrow_text;
 mod avro;
 mod avro_lines;
 mod catalog;
-mod cell;
 mod csv;
 mod csv_lines;
 mod joined_lines;
 mod json;
 mod json_array;
-mod json_fault;
 mod json_keys;
 mod json_lines;
 mod json_schema;
 mod line;
-mod line_text;
 mod nested_lines;
 mod path_tree;
 mod protobuf;
@@ -72,21 +67,6 @@ use nested_lines::NestedLines;
 use protobuf_lines::ProtobufLines;
 use std::sync::Arc;
 
-/// How one record is written down, as the message of a topic or the line of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// A JSON object.
-    Json,
-}
-
-/// The decoder of records that are written down as `encoding`.
-#[must_use]
-pub fn decoder(encoding: Encoding, fields: &[Field], limits: Limits, unknown: Unknown) -> Box<dyn Decoder> {
-    match encoding {
-        Encoding::Json => Box::new(JsonCodec::new(fields, limits).with_unknown(unknown)),
-    }
-}
-
 /// The format of the lines that leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineFormat {
@@ -108,19 +88,6 @@ pub enum LineFormat {
     Protobuf(Arc<[TypedGroup]>),
 }
 
-/// The encoder of lines in `format` for attributes called `names`, in this order.
-#[must_use]
-pub fn encoder(format: &LineFormat, names: &[&str]) -> Arc<dyn Encoder> {
-    match format {
-        LineFormat::Json => Arc::new(JsonLines::new(names)),
-        LineFormat::Nested(nesting) => Arc::new(NestedLines::new(nesting, names)),
-        LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
-        LineFormat::FramedJson(groups, nesting) => Arc::new(FramedJsonLines::new(groups, nesting.as_ref(), names)),
-        LineFormat::Protobuf(groups) => Arc::new(ProtobufLines::new(groups, names)),
-        LineFormat::Avro(groups) => Arc::new(AvroLines::new(groups, names)),
-    }
-}
-
 /// The lines of one group: its attributes in their order, in one format. Treatment writes by it, verification reads by it.
 #[derive(Clone, Debug)]
 pub struct LineLayout(Arc<dyn Encoder>);
@@ -129,14 +96,21 @@ impl LineLayout {
     /// The layout of lines in `format` with one cell for each of `names`.
     #[must_use]
     pub fn new(format: &LineFormat, names: &[&str]) -> Self {
-        Self(encoder(format, names))
+        Self(match format {
+            LineFormat::Json => Arc::new(JsonLines::new(names)),
+            LineFormat::Nested(nesting) => Arc::new(NestedLines::new(nesting, names)),
+            LineFormat::Csv { separator } => Arc::new(CsvLines::new(names.len(), *separator)),
+            LineFormat::FramedJson(groups, nesting) => Arc::new(FramedJsonLines::new(groups, nesting.as_ref(), names)),
+            LineFormat::Protobuf(groups) => Arc::new(ProtobufLines::of(groups, names)),
+            LineFormat::Avro(groups) => Arc::new(AvroLines::of(groups, names)),
+        })
     }
 
     /// The layout of rows in `format` with one cell for each of `names`, of which a line fills those at `places` (ascending) and
     /// leaves the others null.
     #[must_use]
     pub fn joined(format: &LineFormat, names: &[&str], places: &[usize]) -> Self {
-        Self(Arc::new(JoinedLines::new(encoder(format, names), names.len(), places)))
+        Self(Arc::new(JoinedLines::new(Self::new(format, names).0, names.len(), places)))
     }
 
     /// Whether its lines are rows that lines of every other group may stand beside.

@@ -3,7 +3,6 @@
 //! What has no cell is left out: a key with its object, the end of an array. Before the end of an array `null` keeps the place.
 
 use super::line::Encoder;
-use super::line_text::scalar_end;
 use super::path_tree::index;
 use std::sync::Arc;
 
@@ -192,6 +191,22 @@ impl Encoder for NestedLines {
         let rest = self.root.read(std::str::from_utf8(line).ok()?, cells, true)?;
         rest.is_empty().then_some(())
     }
+}
+
+/// Length of the JSON scalar that `text` starts with.
+pub(super) fn scalar_end(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    if bytes.first() == Some(&b'"') {
+        let mut i = 1;
+        loop {
+            match bytes.get(i)? {
+                b'\\' => i += 2,
+                b'"' => return Some(i + 1),
+                _ => i += 1,
+            }
+        }
+    }
+    bytes.iter().position(|b| matches!(b, b',' | b'}' | b']'))
 }
 
 #[cfg(test)]

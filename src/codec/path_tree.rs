@@ -42,11 +42,6 @@ struct Binding {
 }
 
 impl PathNode {
-    /// The tree of all `fields`; an attribute is known by its position in the list.
-    pub fn root(fields: &[Field]) -> Self {
-        Self::of(fields.iter().enumerate())
-    }
-
     /// The tree of fields with the numbers of their attributes. Those that are in elements of an array lead to the array alone.
     pub fn of<'f>(fields: impl Iterator<Item = (usize, &'f Field)>) -> Self {
         let mut root = Self::default();

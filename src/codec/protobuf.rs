@@ -16,8 +16,6 @@
 //! What has presence (`optional`, a member of a `oneof`, a message) and is not there is absent. What has none and is not there has
 //! the type's default, which is the value: nothing else is written for it.
 
-mod bad;
-mod codec;
 #[cfg(test)]
 mod explode_tests;
 mod read;
@@ -26,6 +24,6 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use bad::BadProtobuf;
-pub use codec::ProtobufCodec;
+pub use read::ProtobufCodec;
 pub use schema::{MOST_INDEXES, MessageIndex, ProtobufMessage, ProtobufSchema};
+pub use shape::BadProtobuf;

@@ -3,8 +3,7 @@
 //! A column of texts is one field, the others have two: one of the attribute's type and one for texts, of which one is there at
 //! most. Fields come in the order of the attributes.
 
-use super::line::Encoder;
-use super::typed::{CellKind, Typed, TypedGroup};
+use super::typed::{CellKind, Column, Typed, TypedGroup, TypedLines, take, take_double, take_text};
 use prost_reflect::prost::encoding::{decode_varint, encode_varint};
 
 impl CellKind {
@@ -20,25 +19,18 @@ impl CellKind {
     }
 }
 
-/// Writes and reads the lines of one group.
-#[derive(Debug)]
-pub(super) struct ProtobufLines {
-    columns: Vec<Column>,
-    /// With the number of the message in its schema: it is the first.
-    frame: Vec<u8>,
-    /// The group is none of those whose schemas are known. What would be written is nothing that could be read.
-    unknown: bool,
-}
+/// The lines of one group.
+pub(super) type ProtobufLines = TypedLines<Fields>;
 
-/// One attribute: what its fields begin with.
+/// The fields of one attribute: what each begins with.
 #[derive(Debug)]
-struct Column {
+pub(super) struct Fields {
     kind: CellKind,
     exact: Vec<u8>,
     text: Vec<u8>,
 }
 
-impl Column {
+impl Fields {
     fn new(kind: CellKind, [exact, text]: [u32; 2]) -> Self {
         let tag = |number: u32, wire: u32| {
             let mut tag = Vec::new();
@@ -55,98 +47,64 @@ impl Column {
 }
 
 impl ProtobufLines {
-    pub fn new(groups: &[TypedGroup], names: &[&str]) -> Self {
-        let group = TypedGroup::find(groups, names);
-        let mut frame = group.map(TypedGroup::frame).unwrap_or_default();
-        if !frame.is_empty() {
-            frame.push(0);
-        }
-        let columns =
-            group.map(|group| group.kinds.iter().zip(&group.numbers).map(|(kind, of)| Column::new(*kind, *of)));
-        Self { columns: columns.into_iter().flatten().collect(), frame, unknown: group.is_none() }
+    pub fn of(groups: &[TypedGroup], names: &[&str]) -> Self {
+        Self::new(groups, names, |group| {
+            let columns = group.kinds.iter().zip(&group.numbers).map(|(kind, of)| Fields::new(*kind, *of));
+            let mut frame = group.frame();
+            if !frame.is_empty() {
+                // The number of the message in its schema: it is the first.
+                frame.push(0);
+            }
+            (columns.collect(), frame)
+        })
     }
 }
 
-impl Encoder for ProtobufLines {
-    fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.frame);
-        for (column, text) in self.columns.iter().zip(cells) {
-            match Typed::of(column.kind, text) {
-                Typed::Null => {}
-                Typed::Integer(value) => {
-                    out.extend_from_slice(&column.exact);
-                    encode_varint(value.cast_unsigned(), out);
-                }
-                Typed::Float(value) => {
-                    out.extend_from_slice(&column.exact);
-                    out.extend_from_slice(&value.to_le_bytes());
-                }
-                Typed::Boolean(value) => {
-                    out.extend_from_slice(&column.exact);
-                    out.push(u8::from(value));
-                }
-                Typed::Text(text) => {
-                    out.extend_from_slice(&column.text);
-                    encode_varint(text.len() as u64, out);
-                    out.extend_from_slice(text.as_bytes());
-                }
+impl Column for Fields {
+    fn kind(&self) -> CellKind {
+        self.kind
+    }
+
+    fn encode(&self, cell: &Typed<'_>, out: &mut Vec<u8>) {
+        match cell {
+            Typed::Null => return,
+            Typed::Text(_) => out.extend_from_slice(&self.text),
+            _ => out.extend_from_slice(&self.exact),
+        }
+        match cell {
+            Typed::Null => {}
+            Typed::Integer(value) => encode_varint(value.cast_unsigned(), out),
+            Typed::Float(value) => out.extend_from_slice(&value.to_le_bytes()),
+            Typed::Boolean(value) => out.push(u8::from(*value)),
+            Typed::Text(text) => {
+                encode_varint(text.len() as u64, out);
+                out.extend_from_slice(text.as_bytes());
             }
         }
     }
 
-    fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
-        cells.resize(self.columns.len(), String::new());
-        let mut rest = line.strip_prefix(self.frame.as_slice())?;
-        for (column, cell) in self.columns.iter().zip(cells.iter_mut()) {
-            cell.clear();
-            rest = read_cell(column, rest, cell)?;
+    fn decode<'a>(&self, bytes: &mut &'a [u8]) -> Option<Typed<'a>> {
+        if let Some(rest) = bytes.strip_prefix(self.text.as_slice()) {
+            *bytes = rest;
+            let length = decode_varint(bytes).ok()?;
+            return take_text(bytes, length);
         }
-        // A number has one spelling; what is spelled in another way was not written here.
-        let mut again = Vec::with_capacity(line.len());
-        let texts: Vec<&str> = cells.iter().map(String::as_str).collect();
-        self.encode(&texts, &mut again);
-        (!self.unknown && rest.is_empty() && again == line).then_some(())
+        let Some(rest) = bytes.strip_prefix(self.exact.as_slice()) else { return Some(Typed::Null) };
+        *bytes = rest;
+        match self.kind {
+            CellKind::Integer => decode_varint(bytes).ok().map(|value| Typed::Integer(value.cast_signed())),
+            CellKind::Float => take_double(bytes),
+            CellKind::Boolean => Some(Typed::Boolean(take(bytes, 1)?[0] == 1)),
+            CellKind::Text => None,
+        }
     }
-}
-
-fn read_cell<'a>(column: &Column, bytes: &'a [u8], cell: &mut String) -> Option<&'a [u8]> {
-    let (typed, rest) = if let Some(rest) = bytes.strip_prefix(column.text.as_slice()) {
-        let (length, rest) = varint(rest)?;
-        let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-        (Typed::Text(std::str::from_utf8(text).ok()?.into()), rest)
-    } else if let Some(rest) = bytes.strip_prefix(column.exact.as_slice()) {
-        match column.kind {
-            CellKind::Integer => {
-                let (value, rest) = varint(rest)?;
-                (Typed::Integer(value.cast_signed()), rest)
-            }
-            CellKind::Float => {
-                let (value, rest) = rest.split_first_chunk::<8>()?;
-                (Typed::Float(f64::from_le_bytes(*value)), rest)
-            }
-            CellKind::Boolean => {
-                let (&value, rest) = rest.split_first()?;
-                (Typed::Boolean(value == 1), rest)
-            }
-            CellKind::Text => return None,
-        }
-    } else {
-        (Typed::Null, bytes)
-    };
-    typed.push(column.kind, cell);
-    Some(rest)
-}
-
-fn varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let value = decode_varint(&mut bytes).ok()?;
-    Some((value, bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::codec::protobuf::ProtobufSchema;
-    use crate::codec::typed::cells::{self, KINDS};
+    use crate::codec::typed::cells::{self, KINDS, NAMES, line};
     use proptest::prelude::*;
     use prost_reflect::{DynamicMessage, Value};
 
@@ -158,35 +116,18 @@ mod tests {
         oneof a2 { bool b = 3; string b_text = 4; } optional string t = 7; }";
 
     fn lines(id: Option<u32>) -> ProtobufLines {
-        let names: Vec<String> = (0..KINDS.len()).map(|i| format!("a{i}")).collect();
-        let borrowed: Vec<&str> = names.iter().map(String::as_str).collect();
-        let group = TypedGroup { names: names.clone(), kinds: KINDS.to_vec(), numbers: NUMBERS.to_vec(), id };
-        ProtobufLines::new(&[group], &borrowed)
-    }
-
-    fn line(lines: &ProtobufLines, cells: &[String]) -> Vec<u8> {
-        let mut line = Vec::new();
-        lines.encode(&cells.iter().map(String::as_str).collect::<Vec<_>>(), &mut line);
-        line
+        ProtobufLines::of(&[cells::group(&NUMBERS, id)], &NAMES)
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(cells in KINDS.map(cells::of).to_vec(), id in prop::option::of(any::<u32>())) {
-            let lines = lines(id);
-            let line = line(&lines, &cells);
-            let mut read = Vec::new();
-            prop_assert!(lines.read(&line, &mut read).is_some());
-            prop_assert_eq!(read, cells);
-        }
-
-        #[test]
-        fn what_was_not_written_is_not_read(noise in prop::collection::vec(any::<u8>(), 0..40)) {
-            let lines = lines(None);
-            let mut read = Vec::new();
-            if lines.read(&noise, &mut read).is_some() {
-                prop_assert_eq!(line(&lines, &read), noise);
-            }
+        fn what_is_written_is_read_back(
+            cells in KINDS.map(cells::of).to_vec(),
+            id in prop::option::of(any::<u32>()),
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            cells::check(&lines(id), &cells, &noise)?;
+            cells::check(&lines(None), &cells, &noise)?;
         }
 
         /// Another reader finds the same values.
@@ -220,16 +161,11 @@ mod tests {
 
     #[test]
     fn frames_name_the_first_message() {
-        assert_eq!(
-            line(&lines(Some(1)), &["7".into(), "null".into(), "null".into(), "null".into()]),
-            [0, 0, 0, 0, 1, 0, 8, 7]
-        );
+        assert_eq!(line(&lines(Some(1)), &["7", "null", "null", "null"]), [0, 0, 0, 0, 1, 0, 8, 7]);
     }
 
     #[test]
     fn a_group_without_a_schema_gives_nothing_that_could_be_read() {
-        let lines = ProtobufLines::new(&[], &["age"]);
-        assert_eq!(lines.read(&line(&lines, &["42".into()]), &mut Vec::new()), None);
-        assert_eq!(lines.read(&[], &mut Vec::new()), None);
+        cells::check_unknown(&ProtobufLines::of(&[], &["age"]));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! What is generalized is a text, and so is `"*"`: every column of numbers or truth values has room for texts, too.
 
+use super::line::Encoder;
 use crate::records::json::{push_quoted, push_shortest};
 use std::borrow::Cow;
 
@@ -40,11 +41,78 @@ impl TypedGroup {
 
     /// What comes before a line: a zero byte and the number of the schema, the highest byte first; nothing without a registry.
     pub(super) fn frame(&self) -> Vec<u8> {
-        match self.id {
-            Some(id) => [&[0][..], &id.to_be_bytes()].concat(),
-            None => Vec::new(),
+        self.id.map(|id| [&[0][..], &id.to_be_bytes()].concat()).unwrap_or_default()
+    }
+}
+
+/// How one column is written in a binary format.
+pub(super) trait Column: std::fmt::Debug + Send + Sync {
+    fn kind(&self) -> CellKind;
+
+    /// Appends a cell.
+    fn encode(&self, cell: &Typed<'_>, out: &mut Vec<u8>);
+
+    /// The cell that `bytes` begin with, which are shortened by it.
+    fn decode<'a>(&self, bytes: &mut &'a [u8]) -> Option<Typed<'a>>;
+}
+
+/// Writes and reads the lines of one group in a binary format, one cell behind the other.
+#[derive(Debug)]
+pub(super) struct TypedLines<C> {
+    columns: Vec<C>,
+    frame: Vec<u8>,
+    /// The group is none of those whose schemas are known. What would be written is nothing that could be read.
+    is_unknown: bool,
+}
+
+impl<C: Column> TypedLines<C> {
+    /// The lines of the group of `names`, whose columns and frame `of` gives.
+    pub fn new(groups: &[TypedGroup], names: &[&str], of: impl FnOnce(&TypedGroup) -> (Vec<C>, Vec<u8>)) -> Self {
+        let group = TypedGroup::find(groups, names);
+        let (columns, frame) = group.map(of).unwrap_or_default();
+        Self { columns, frame, is_unknown: group.is_none() }
+    }
+}
+
+impl<C: Column> Encoder for TypedLines<C> {
+    fn encode(&self, cells: &[&str], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.frame);
+        for (column, text) in self.columns.iter().zip(cells) {
+            column.encode(&Typed::of(column.kind(), text), out);
         }
     }
+
+    fn read(&self, line: &[u8], cells: &mut Vec<String>) -> Option<()> {
+        cells.resize(self.columns.len(), String::new());
+        let mut rest = line.strip_prefix(self.frame.as_slice())?;
+        for (column, cell) in self.columns.iter().zip(cells.iter_mut()) {
+            cell.clear();
+            column.decode(&mut rest)?.push(column.kind(), cell);
+        }
+        // A number has one spelling; what is spelled in another way was not written here.
+        let mut again = Vec::with_capacity(line.len());
+        let texts: Vec<&str> = cells.iter().map(String::as_str).collect();
+        self.encode(&texts, &mut again);
+        (!self.is_unknown && rest.is_empty() && again == line).then_some(())
+    }
+}
+
+/// Takes the first `length` bytes.
+pub(super) fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// Takes a text of `length` bytes.
+pub(super) fn take_text<'a>(bytes: &mut &'a [u8], length: impl TryInto<usize>) -> Option<Typed<'a>> {
+    let text = take(bytes, length.try_into().ok()?)?;
+    Some(Typed::Text(std::str::from_utf8(text).ok()?.into()))
+}
+
+/// Takes a double, the lowest byte first.
+pub(super) fn take_double<'a>(bytes: &mut &'a [u8]) -> Option<Typed<'a>> {
+    Some(Typed::Float(f64::from_le_bytes(take(bytes, 8)?.try_into().ok()?)))
 }
 
 /// What a column holds.
@@ -115,12 +183,44 @@ pub(super) fn is_long_number(text: &str) -> bool {
 /// Cells as lines have them, for the tests of the formats.
 #[cfg(test)]
 pub(super) mod cells {
-    use super::{CellKind, is_long_number};
+    use super::{CellKind, Encoder, TypedGroup, is_long_number};
     use crate::records::json::{push_quoted, push_shortest};
     use proptest::prelude::*;
 
     /// Every kind once.
     pub const KINDS: [CellKind; 4] = [CellKind::Integer, CellKind::Float, CellKind::Boolean, CellKind::Text];
+
+    /// A group with a column of every kind.
+    pub fn group(numbers: &[[u32; 2]], id: Option<u32>) -> TypedGroup {
+        let names = (0..KINDS.len()).map(|i| format!("a{i}")).collect();
+        TypedGroup { names, kinds: KINDS.to_vec(), numbers: numbers.to_vec(), id }
+    }
+
+    /// The names of its attributes.
+    pub const NAMES: [&str; 4] = ["a0", "a1", "a2", "a3"];
+
+    pub fn line<C: AsRef<str>>(lines: &impl Encoder, cells: &[C]) -> Vec<u8> {
+        let mut line = Vec::new();
+        lines.encode(&cells.iter().map(AsRef::as_ref).collect::<Vec<_>>(), &mut line);
+        line
+    }
+
+    /// What is written is read back, and what was not written is not read.
+    pub fn check(lines: &impl Encoder, cells: &[String], noise: &[u8]) -> Result<(), TestCaseError> {
+        let mut read = Vec::new();
+        prop_assert!(lines.read(&line(lines, cells), &mut read).is_some());
+        prop_assert_eq!(&read, cells);
+        if lines.read(noise, &mut read).is_some() {
+            prop_assert_eq!(line(lines, &read), noise);
+        }
+        Ok(())
+    }
+
+    /// Lines of a group without a schema give nothing that could be read.
+    pub fn check_unknown(lines: &impl Encoder) {
+        assert_eq!(lines.read(&line(lines, &["42"]), &mut Vec::new()), None);
+        assert_eq!(lines.read(&[], &mut Vec::new()), None);
+    }
 
     /// JSON texts of cells of a column.
     pub fn of(kind: CellKind) -> BoxedStrategy<String> {

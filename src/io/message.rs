@@ -49,13 +49,9 @@ pub trait Part: std::fmt::Debug + Send + Sync {
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded>;
 }
 
-/// A part that nothing else is needed for.
-#[derive(Debug)]
-pub struct Plain(pub Box<dyn Decoder>);
-
-impl Part for Plain {
+impl<D: Decoder> Part for D {
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded> {
-        Ok(self.0.fill(payload, into)?)
+        Ok(Decoder::fill(self, payload, into)?)
     }
 }
 

@@ -138,14 +138,13 @@ fn spell(token: Token<'_>, line: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use crate::codec::{Field, JsonCodec, Limits, TextCodec};
-    use crate::io::message::Plain;
     use rdkafka::Timestamp;
 
     fn lined(key: Option<&str>, value: Option<&str>) -> Option<Result<String, RejectionReason>> {
         let whole = |attribute| [(attribute, Field::at(Vec::new()))];
         let messages = Messages {
-            value: Box::new(Plain(Box::new(JsonCodec::of_part(&whole(VALUE), Limits::default())))),
-            key: Some(Box::new(Plain(Box::new(TextCodec::new(&whole(KEY), Limits::default()))))),
+            value: Box::new(JsonCodec::of_part(&whole(VALUE), Limits::default())),
+            key: Some(Box::new(TextCodec::new(&whole(KEY), Limits::default()))),
             headers: Vec::new(),
             max_header_bytes: 100,
             timestamps: Vec::new(),

@@ -1,9 +1,9 @@
 //! One part of a message, its key or its value, as it is configured: what is looked for in it, and how it is decoded.
 
 use super::reading::codec_limits;
-use crate::codec::{AvroCodec, Decoder, Field, JsonCodec, ProtobufSchema, TextCodec, Unknown};
+use crate::codec::{AvroCodec, Field, JsonCodec, ProtobufSchema, TextCodec, Unknown};
 use crate::config::{Config, Format, KeyFormat, Problem};
-use crate::io::message::{Part, Plain};
+use crate::io::message::Part;
 use crate::io::registry::{Access, Client, Framed, FramedAs, FramedJson, WantedFields};
 use crate::records::canonical::Type;
 use crate::telemetry::Telemetry;
@@ -152,7 +152,7 @@ impl PartAsked<'_> {
     }
 
     /// The decoder of plain records of a writer's schema, and the cells to which nothing in it leads.
-    fn of_writer(&self, path: &Path, config: &Config) -> Result<(Box<dyn Decoder>, Vec<usize>), String> {
+    fn of_writer(&self, path: &Path, config: &Config) -> Result<(Box<dyn Part>, Vec<usize>), String> {
         let (limits, unknown, fields) = (codec_limits(config).0, self.unknown, self.fields());
         let wrong = |error: &dyn std::fmt::Display| format!("{} is {error}", path.display());
         if self.format == PartFormat::Protobuf {
@@ -190,14 +190,13 @@ impl PartAsked<'_> {
             return Ok(Box::new(Framed::new(Arc::clone(client), wanted, telemetry.clone())));
         }
         Ok(match self.format {
-            PartFormat::Text => Box::new(Plain(Box::new(TextCodec::new(&fields, limits)))),
+            PartFormat::Text => Box::new(TextCodec::new(&fields, limits)),
             PartFormat::JsonSchema => Box::new(FramedJson(json(&fields))),
-            PartFormat::Json => Box::new(Plain(Box::new(json(&fields)))),
+            PartFormat::Json => Box::new(json(&fields)),
             PartFormat::Avro | PartFormat::Protobuf => {
                 let path = self.writer_schema.unwrap_or(Path::new(""));
                 let found = self.of_writer(path, config);
-                let (decoder, _) = found.map_err(|what| Problem::new(file, SCHEMA_KEY, what, "correct the file"))?;
-                Box::new(Plain(decoder))
+                found.map_err(|what| Problem::new(file, SCHEMA_KEY, what, "correct the file"))?.0
             }
         })
     }

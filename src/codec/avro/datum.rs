@@ -5,6 +5,7 @@
 //! items that take no bytes.
 
 use super::shape::{Shape, Shapes, Ticks, TypeId};
+use super::take_long;
 use crate::codec::path_tree::PathNode;
 use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
 use crate::records::moment::DAY;
@@ -12,7 +13,6 @@ use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use prost_reflect::prost::encoding::decode_varint;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedAvro;
 
@@ -281,9 +281,9 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
     }
 
+    #[inline]
     fn long(&mut self) -> Result<i64, RejectionReason> {
-        let value = decode_varint(&mut self.bytes).map_err(|_| MALFORMED)?;
-        Ok((value >> 1).cast_signed() ^ -((value & 1).cast_signed()))
+        take_long(&mut self.bytes).ok_or(MALFORMED)
     }
 
     /// A long that is an int.

@@ -3,22 +3,83 @@
 //! `prost-reflect`'s own message keeps the last of two values of a field, of a `oneof` and of a map's key, merges messages, and is
 //! refused as a whole for one bad element; so the fields are taken here as they stand in the bytes.
 
-use super::shape::{FieldShape, Form, Shapes, TypeId, ValueType, WellKnown};
+use super::shape::{BadProtobuf, FieldShape, Form, Shapes, TypeId, ValueType, WellKnown};
 use crate::codec::path_tree::PathNode;
+use crate::codec::record::{Field, Fields};
 use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
+use crate::codec::{Decoder, Limits, Unknown};
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use prost_reflect::Kind;
 use prost_reflect::prost::encoding::{WireType, decode_key, decode_varint};
+use prost_reflect::{Kind, MessageDescriptor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedProtobuf;
 
+/// Decodes messages of one type.
+#[derive(Debug)]
+pub struct ProtobufCodec {
+    shapes: Shapes,
+    paths: Paths,
+    /// Fields that nothing in the message leads to.
+    missing: Vec<usize>,
+}
+
+impl ProtobufCodec {
+    pub(super) fn of(
+        message: &MessageDescriptor,
+        fields: &Fields,
+        limits: Limits,
+        unknown: Unknown,
+    ) -> Result<Self, BadProtobuf> {
+        let shapes = Shapes::of(message)?;
+        let (mut resolved, mut missing): (Vec<(usize, Field)>, _) = (Vec::new(), Vec::new());
+        for (attribute, field) in fields {
+            let (field, found) = shapes.resolve(field);
+            resolved.push((*attribute, field));
+            if !found {
+                missing.push(*attribute);
+            }
+        }
+        Ok(Self { shapes, paths: Paths::new(&resolved, limits, unknown), missing })
+    }
+
+    /// Bytes of memory that the codec takes, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.shapes.bytes() + self.paths.bytes(self.shapes.most_fields())
+    }
+
+    /// Those of its fields that nothing in the message leads to.
+    #[must_use]
+    pub fn missing(&self) -> &[usize] {
+        &self.missing
+    }
+
+    /// Whether a field at the top leads to no attribute.
+    #[must_use]
+    pub fn drops(&self) -> bool {
+        let root = &self.paths.root;
+        let dropped = self.shapes.get(0).fields.iter().any(|field| root.child(&field.name).is_none());
+        root.attributes.is_empty() && (dropped || root.is_leaf())
+    }
+}
+
+impl Decoder for ProtobufCodec {
+    /// See [`Decoder::fill`]. A field that no attribute leads to adds one to `into.unknown_cells`, however often it is there.
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
+        if payload.len() > self.paths.limits.max_record_bytes {
+            return Err(RejectionReason::Oversized);
+        }
+        fill(&self.shapes, &self.paths, payload, into)
+    }
+}
+
 /// Fills the row of `batch` opened last from the message that `bytes` are, to their end.
-pub(super) fn fill(shapes: &Shapes, paths: &Paths, bytes: &[u8], batch: &mut RawBatch) -> Result<(), RejectionReason> {
+fn fill(shapes: &Shapes, paths: &Paths, bytes: &[u8], batch: &mut RawBatch) -> Result<(), RejectionReason> {
     let mut message = Reader::new(shapes, paths, paths.row(batch));
     message.fill(&ValueType::Message(0), bytes, &paths.root, 1)?;
     paths.explode(message.row, |row, id, bytes, node, depth| {

@@ -1,7 +1,7 @@
 //! A Protobuf schema: its text with those that it imports, or a set of descriptors, compiled once.
 
-use super::bad::BadProtobuf;
-use super::codec::ProtobufCodec;
+use super::read::ProtobufCodec;
+use super::shape::BadProtobuf;
 use crate::codec::record::Fields;
 use crate::codec::{Limits, Unknown};
 use base64::Engine as _;

@@ -1,11 +1,24 @@
 //! The messages that one leads to as a graph, in which each is known by its number.
 
-use super::bad::BadProtobuf;
 use crate::codec::path_tree::index;
 use crate::codec::record::Field;
+use crate::telemetry::foreign;
 use prost_reflect::prost::encoding::WireType;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 use std::collections::HashMap;
+
+/// What is no Protobuf schema, or none that can be used. It says what is wrong; a schema has no values of records.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("not a Protobuf schema that can be used: {0}")]
+pub struct BadProtobuf(String);
+
+impl BadProtobuf {
+    /// Says what is wrong.
+    #[must_use]
+    pub fn new(what: &str) -> Self {
+        Self(foreign(what))
+    }
+}
 
 /// Messages that one may lead to. Schemas of people have some dozens.
 const MOST_TYPES: usize = 10_000;

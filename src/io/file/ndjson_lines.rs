@@ -7,7 +7,7 @@ use super::foreign::no_ndjson;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Next, Reading, SourceError};
-use crate::codec::{Decoder, Encoding, JsonKeys, Limits, Refusal, decoder};
+use crate::codec::{JsonCodec, JsonKeys, Limits, Refusal};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
 
@@ -17,7 +17,7 @@ const BREAK_BYTES: usize = 2;
 /// How a line becomes a row.
 #[derive(Debug)]
 enum Codec {
-    Fields(Box<dyn Decoder>),
+    Fields(JsonCodec),
     Keys(JsonKeys),
 }
 
@@ -38,7 +38,7 @@ impl NdjsonLines {
     pub fn open(path: &Path, reading: &Reading) -> Result<Self, SourceError> {
         let Reading { fields, limits, unknown, stop, .. } = reading;
         let stream = Stream::open(path, stop)?;
-        let codec = Codec::Fields(decoder(Encoding::Json, fields, *limits, *unknown));
+        let codec = Codec::Fields(JsonCodec::new(fields, *limits).with_unknown(*unknown));
         Ok(Self { stream, codec, max_record_bytes: limits.max_record_bytes, line: Vec::new() })
     }
 

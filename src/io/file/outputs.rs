@@ -15,7 +15,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::whole::{self, Access, UnfinishedFile};
 use super::{Format, SinkError};
-use crate::codec::{Decoder, Encoding, Field, Limits, Unknown, decoder};
+use crate::codec::{Field, JsonCodec, Limits, Unknown};
 use crate::config::{Sink, Used};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 
@@ -187,7 +187,7 @@ impl Output {
 pub(super) struct Rows {
     path: PathBuf,
     schema: Arc<Schema>,
-    decoder: Box<dyn Decoder>,
+    decoder: JsonCodec,
     gathered: RawBatch,
     writer: ArrowWriter<Target>,
 }
@@ -202,7 +202,7 @@ impl Rows {
         let path = target.path().to_owned();
         let writer = ArrowWriter::try_new(target, Arc::clone(&schema), Some(properties));
         let writer = writer.map_err(|error| unencoded(&path, error))?;
-        let decoder = decoder(Encoding::Json, &fields, limits, Unknown::Refuse);
+        let decoder = JsonCodec::new(&fields, limits).with_unknown(Unknown::Refuse);
         Ok(Self { path, schema, decoder, gathered: RawBatch::new(columns.len()), writer })
     }
 

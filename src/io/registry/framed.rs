@@ -228,6 +228,6 @@ pub struct FramedJson<D>(pub D);
 
 impl<D: Decoder> Part for FramedJson<D> {
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded> {
-        Ok(self.0.fill(unframed(payload)?.1, into)?)
+        Ok(Decoder::fill(&self.0, unframed(payload)?.1, into)?)
     }
 }

@@ -8,6 +8,7 @@ use crate::codec::{
 use crate::records::canonical::Type;
 use crate::records::raw::RawBatch;
 use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, WrittenAs, foreign};
+use prost_reflect::prost::encoding::decode_varint;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -261,30 +262,23 @@ impl Writer {
 
 /// Which message a Protobuf frame names, and the message itself. The way is a list of zigzag numbers behind its length; a zero
 /// alone stands for the first message.
-fn message_index(bytes: &[u8]) -> Result<(MessageIndex, &[u8]), RejectionReason> {
+fn message_index(mut bytes: &[u8]) -> Result<(MessageIndex, &[u8]), RejectionReason> {
     const BROKEN: RejectionReason = RejectionReason::BrokenFrame;
-    let (length, mut rest) = zigzag(bytes).ok_or(BROKEN)?;
+    // Zigzag numbers that are not negative are even.
+    let number = |bytes: &mut &[u8]| match decode_varint(bytes) {
+        Ok(value) if value & 1 == 0 => Ok(value >> 1),
+        _ => Err(BROKEN),
+    };
+    let length = number(&mut bytes)?;
     if length == 0 {
-        return Ok((MessageIndex::new(&[0]).ok_or(BROKEN)?, rest));
+        return Ok((MessageIndex::new(&[0]).ok_or(BROKEN)?, bytes));
     }
     let mut numbers = [0; crate::codec::MOST_INDEXES];
     let length = usize::try_from(length).map_err(|_| BROKEN)?;
-    for number in numbers.get_mut(..length).ok_or(BROKEN)? {
-        (*number, rest) = zigzag(rest).ok_or(BROKEN)?;
+    for place in numbers.get_mut(..length).ok_or(BROKEN)? {
+        *place = number(&mut bytes)?;
     }
-    Ok((MessageIndex::new(&numbers[..length]).ok_or(BROKEN)?, rest))
-}
-
-/// A zigzag number that is not negative, in at most five bytes.
-fn zigzag(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0_u64;
-    for (at, &byte) in bytes.iter().take(5).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * at);
-        if byte & 0x80 == 0 {
-            return (value & 1 == 0).then_some((value >> 1, &bytes[at + 1..]));
-        }
-    }
-    None
+    Ok((MessageIndex::new(&numbers[..length]).ok_or(BROKEN)?, bytes))
 }
 
 #[cfg(test)]
