@@ -9,8 +9,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::Int32Type;
 
 use super::*;
-
-const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
+use crate::codec::testing::AT;
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()

@@ -160,6 +160,7 @@ impl CsvCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::testing::AT;
 
     struct Owned(Vec<u8>, Vec<usize>);
 
@@ -176,8 +177,6 @@ mod tests {
             Row { text: &self.0, ends: &self.1 }
         }
     }
-
-    const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 
     fn fields(names: &[&str]) -> Vec<Field> {
         names.iter().map(|n| Field::flat(n)).collect()

@@ -1,23 +1,13 @@
 //! Messages whose elements are records, against `serde_json`.
 
+use super::testing::{AT, element, field};
 use super::*;
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const AT: Coordinate = Coordinate { topic: 1, partition: 4, offset: 17, element: 0 };
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 12, max_elements: 6, max_repeated_bytes: 200 };
-
-/// A field by its pointer, in which `*` stands for each element.
-fn field(pointer: &str) -> Field {
-    let mut pointer: Vec<String> = pointer.split('/').skip(1).map(str::to_owned).collect();
-    let elements = pointer.iter().position(|segment| segment == "*");
-    if let Some(array) = elements {
-        pointer.remove(array);
-    }
-    Field { pointer, elements }
-}
 
 fn codec(pointers: &[&str]) -> JsonCodec {
     let fields: Vec<Field> = pointers.iter().map(|pointer| field(pointer)).collect();
@@ -54,10 +44,6 @@ fn read(codec: &JsonCodec, width: usize, text: &str) -> Result<Read, RejectionRe
         assert_eq!((rows.len(), refused.len(), unknown), (0, 0, 0), "a refused message left something");
     }
     outcome.map(|()| (rows, refused, unknown))
-}
-
-fn element(number: u32) -> Coordinate {
-    Coordinate { element: number, ..AT }
 }
 
 #[test]

@@ -205,13 +205,12 @@ impl<'de> Visitor<'de> for Level<'_, '_, '_, 'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::testing::AT;
     use crate::records::raw::Token;
     use proptest::prelude::*;
 
     const LIMITS: Limits =
         Limits { max_record_bytes: 400, max_depth: 4, max_elements: 100, max_repeated_bytes: 1 << 20 };
-    const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
-
     fn decode(keys: &mut JsonKeys, text: &str, into: &mut RawBatch) -> Result<(), Refusal> {
         keys.decode(text.as_bytes(), AT, into)
     }

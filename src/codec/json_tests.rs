@@ -2,12 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-
-const AT: Coordinate = Coordinate { topic: 0, partition: 4, offset: 17, element: 0 };
-
-fn field(pointer: &str) -> Field {
-    Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect(), elements: None }
-}
+use crate::codec::testing::{AT, field};
 
 fn codec(pointers: &[&str]) -> JsonCodec {
     let fields: Vec<Field> = pointers.iter().map(|p| field(p)).collect();

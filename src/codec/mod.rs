@@ -134,3 +134,5 @@ impl LineLayout {
 mod explode_tests;
 #[cfg(test)]
 mod line_tests;
+#[cfg(test)]
+mod testing;

@@ -1,6 +1,7 @@
 use super::*;
+use crate::codec::testing::{AT, field};
 use crate::codec::{Field, JsonCodec, Limits, LineFormat, LineLayout};
-use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::records::raw::{RawBatch, Token};
 use proptest::prelude::*;
 
 fn way(pointer: &str) -> Vec<Step> {
@@ -148,11 +149,9 @@ proptest! {
     fn a_reader_of_nested_records_finds_the_cells(cells in proptest::collection::vec(-9_i32..9, WAYS.len())) {
         let texts: Vec<String> = cells.iter().map(ToString::to_string).collect();
         let written = line(&layout(&WAYS), &texts.iter().map(String::as_str).collect::<Vec<_>>());
-        let field = |way: &&str| Field { pointer: way.split('/').skip(1).map(str::to_owned).collect(), elements: None };
-        let fields: Vec<Field> = WAYS.iter().map(field).collect();
+        let fields: Vec<Field> = WAYS.iter().map(|way| field(way)).collect();
         let mut batch = RawBatch::new(WAYS.len());
-        let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
-        JsonCodec::new(&fields, Limits::default()).decode(written.as_bytes(), at, &mut batch).expect("a record");
+        JsonCodec::new(&fields, Limits::default()).decode(written.as_bytes(), AT, &mut batch).expect("a record");
         for (attribute, text) in texts.iter().enumerate() {
             prop_assert_eq!(batch.token(0, attribute), Token::Number(text));
         }

@@ -71,9 +71,7 @@ impl Numbers {
     /// When that schema cannot be used, or gives up too many numbers.
     pub fn after(before: Option<&WriterSchema>, record: &str) -> Result<Self, BadProtobuf> {
         let Some(before) = before.filter(|before| before.kind == "PROTOBUF") else { return Ok(Self::default()) };
-        let parts: Vec<(String, String)> =
-            before.parts.iter().map(|part| (part.name.clone(), part.text.clone())).collect();
-        let schema = ProtobufSchema::of_texts(&before.text, &parts)?;
+        let schema = ProtobufSchema::of_texts(&before.text, &before.parts)?;
         let Some(message) = schema.top(record) else { return Ok(Self::default()) };
         let of: BTreeMap<String, u32> = message.numbers().collect();
         let mut given_up = BTreeSet::new();

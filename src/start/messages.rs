@@ -39,15 +39,13 @@ fn value(config: &Config, wanted: Vec<Wanted>) -> PartAsked<'_> {
 }
 
 fn key(config: &Config, wanted: Vec<Wanted>) -> PartAsked<'_> {
-    let source = &config.source;
     PartAsked {
-        format: PartFormat::of_keys(source.key_format),
+        format: PartFormat::of_keys(config.source.key_format),
         format_key: "source.key_format".into(),
         writer_schema: None,
         message: None,
         is_value: false,
-        wanted,
-        unknown: codec_limits(config).1,
+        ..value(config, wanted)
     }
 }
 

@@ -44,10 +44,9 @@ pub fn register(checked: &mut Checked, telemetry: &Telemetry, stop: &AtomicBool)
             }
             _ => refused(error),
         };
-        let mut patience = Patience { telemetry, stop };
         let before = match (&client, kind) {
             // Numbers stay with their names, whatever the order of the attributes.
-            (Some(client), FramedAs::Protobuf) => match patience.ask(|| client.latest(&output.subject)) {
+            (Some(client), FramedAs::Protobuf) => match answer(telemetry, stop, || client.latest(&output.subject)) {
                 Ok(None) => return Ok(false),
                 Ok(Some(before)) => before,
                 Err(error) => return Err(unanswered(&error)),
@@ -59,7 +58,7 @@ pub fn register(checked: &mut Checked, telemetry: &Telemetry, stop: &AtomicBool)
         })?;
         let (mut group, text) = derived(checked, kind, &output, numbers);
         if let Some(client) = &client {
-            match patience.ask(|| client.register(&output.subject, kind.kind(), &text)) {
+            match answer(telemetry, stop, || client.register(&output.subject, kind.kind(), &text)) {
                 Ok(None) => return Ok(false),
                 Ok(Some(id)) => {
                     tracing::info!(subject = output.subject, id, "registered the schema of what leaves");
@@ -108,33 +107,29 @@ pub fn plain_schemas(checked: &Checked) -> Vec<(String, String)> {
     outputs(&checked.config, &checked.schema, &checked.shapes).into_iter().map(each).collect()
 }
 
-/// Asks until there is an answer.
-struct Patience<'a> {
-    telemetry: &'a Telemetry,
-    stop: &'a AtomicBool,
-}
-
-impl Patience<'_> {
-    /// None where it is told to stop first.
-    fn ask<T>(&mut self, ask: impl Fn() -> Result<T, RegistryError>) -> Result<Option<T>, RegistryError> {
-        let mut wait = Duration::from_millis(500);
-        loop {
-            match ask() {
-                Err(error @ RegistryError::Unreachable { .. }) => {
-                    RegistryLost { error: &error }.emit(self.telemetry);
-                    let until = Instant::now() + wait;
-                    while Instant::now() < until && !self.stop.load(Ordering::Acquire) {
-                        std::thread::sleep(Duration::from_millis(50));
-                    }
-                    if self.stop.load(Ordering::Acquire) {
-                        return Ok(None);
-                    }
-                    wait = (wait * 2).min(Duration::from_secs(30));
+/// Asks until there is an answer; none where it is told to `stop` first.
+fn answer<T>(
+    telemetry: &Telemetry,
+    stop: &AtomicBool,
+    ask: impl Fn() -> Result<T, RegistryError>,
+) -> Result<Option<T>, RegistryError> {
+    let mut wait = Duration::from_millis(500);
+    loop {
+        match ask() {
+            Err(error @ RegistryError::Unreachable { .. }) => {
+                RegistryLost { error: &error }.emit(telemetry);
+                let until = Instant::now() + wait;
+                while Instant::now() < until && !stop.load(Ordering::Acquire) {
+                    std::thread::sleep(Duration::from_millis(50));
                 }
-                answer => {
-                    RegistryAnswered.emit(self.telemetry);
-                    return answer.map(Some);
+                if stop.load(Ordering::Acquire) {
+                    return Ok(None);
                 }
+                wait = (wait * 2).min(Duration::from_secs(30));
+            }
+            answer => {
+                RegistryAnswered.emit(telemetry);
+                return answer.map(Some);
             }
         }
     }

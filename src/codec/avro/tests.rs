@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::codec::Field;
-use crate::records::raw::{Coordinate, Token};
+use crate::codec::testing::{AT, cells, element, fields, row};
+use crate::records::raw::Token;
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
 use apache_avro::{Days, Decimal, Duration, Millis, Months, Schema};
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.example", "fields": [
@@ -30,12 +30,6 @@ const SCHEMA: &str = r#"{"type": "record", "name": "Sample", "namespace": "org.e
     {"name": "id", "type": {"type": "string", "logicalType": "uuid"}},
     {"name": "span", "type": {"type": "fixed", "name": "Span", "size": 12, "logicalType": "duration"}}
 ]}"#;
-
-fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
-    let field =
-        |pointer: &&str| Field { pointer: pointer.split('/').skip(1).map(str::to_owned).collect(), elements: None };
-    pointers.iter().map(field).enumerate().collect()
-}
 
 fn codec(schema: &str, pointers: &[&str]) -> AvroCodec {
     AvroCodec::new(schema, &fields(pointers), LIMITS, Unknown::Drop).expect("an Avro schema")
@@ -72,13 +66,6 @@ fn sample() -> Value {
         ("id", Value::Uuid("3a1e0d2c-7b1f-4d8e-9a53-0c9b7a6d5e4f".parse().expect("a UUID"))),
         ("span", Value::Duration(Duration::new(Months::new(1), Days::new(2), Millis::new(3)))),
     ])
-}
-
-fn row(codec: &AvroCodec, width: usize, payload: &[u8]) -> Result<(RawBatch, u64), RejectionReason> {
-    let mut batch = RawBatch::new(width);
-    codec.decode(payload, AT, &mut batch)?;
-    let unknown = batch.unknown_cells;
-    Ok((batch, unknown))
 }
 
 #[test]
@@ -267,7 +254,7 @@ fn texts(schema: &str, datum: &[u8], pointer: &str) -> String {
     let fields = [(0, Field::at(vec![pointer.to_owned()]))];
     let codec = AvroCodec::new(schema, &fields, Limits::default(), Unknown::Drop).expect("a schema");
     let mut batch = RawBatch::new(1);
-    codec.decode(datum, Coordinate { topic: 0, partition: 0, offset: 0, element: 0 }, &mut batch).expect("a datum");
+    codec.decode(datum, AT, &mut batch).expect("a datum");
     match batch.token(0, 0) {
         Token::Text(text) => text.to_owned(),
         other => panic!("{other:?}"),
@@ -379,12 +366,10 @@ fn elements_of_an_array_are_records() {
         Value::Union(0, Box::new(Value::Null)),
     ]));
     codec.decode(&payload, AT, &mut batch).expect("a message");
-    let cells = |row: usize| (0..4).map(|attribute| batch.token(row, attribute)).collect::<Vec<_>>();
     let (user, end) = (Token::Text("u"), Token::Number("9"));
     assert_eq!(batch.rows(), 2);
-    assert_eq!(cells(0), [user, Token::Number("0"), Token::Number("61.5"), end]);
-    assert_eq!(cells(1), [user, Token::Number("5"), Token::Null, end]);
-    let element = |element| Coordinate { element, ..AT };
+    assert_eq!(cells(&batch, 0), [user, Token::Number("0"), Token::Number("61.5"), end]);
+    assert_eq!(cells(&batch, 1), [user, Token::Number("5"), Token::Null, end]);
     assert_eq!(batch.coordinates(), [element(1), element(3)]);
     assert_eq!(batch.unknown_cells, 2, "the spare text of each point");
     let stranger = RejectionReason::NotAnObject;

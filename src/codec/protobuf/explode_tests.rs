@@ -1,15 +1,15 @@
 //! Messages whose repeated fields hold the records, against `prost-reflect` and against the same elements alone.
 
 use super::{ProtobufCodec, ProtobufSchema};
-use crate::codec::{Decoder, Field, Limits, Unknown};
-use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::codec::testing::{cells, element, fields, read};
+use crate::codec::{Limits, Unknown};
+use crate::records::raw::Token;
 use crate::telemetry::RejectionReason;
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor, Value};
 use std::sync::LazyLock;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 8, max_elements: 6, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"
@@ -31,41 +31,8 @@ fn message(name: &str) -> MessageDescriptor {
     COMPILED.named(Some(name)).expect("a message").0
 }
 
-/// Fields by their pointers, in which `*` stands for each element.
-fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
-    let field = |pointer: &&str| {
-        let mut pointer: Vec<String> = pointer.split('/').skip(1).map(str::to_owned).collect();
-        let elements = pointer.iter().position(|segment| segment == "*");
-        if let Some(array) = elements {
-            pointer.remove(array);
-        }
-        Field { pointer, elements }
-    };
-    pointers.iter().map(field).enumerate().collect()
-}
-
 fn codec(name: &str, pointers: &[&str]) -> ProtobufCodec {
     ProtobufCodec::of(&message(name), &fields(pointers), LIMITS, Unknown::Drop).expect("a codec")
-}
-
-type Read = (RawBatch, Vec<(Coordinate, RejectionReason)>);
-
-fn read(codec: &ProtobufCodec, width: usize, payload: &[u8]) -> Result<Read, RejectionReason> {
-    let mut batch = RawBatch::new(width);
-    let outcome = codec.decode(payload, AT, &mut batch);
-    let refused = batch.take_refused();
-    if outcome.is_err() {
-        assert_eq!((batch.rows(), refused.len(), batch.unknown_cells), (0, 0, 0), "a refused message left something");
-    }
-    outcome.map(|()| (batch, refused))
-}
-
-fn cells(batch: &RawBatch, row: usize) -> Vec<Token<'_>> {
-    (0..batch.width()).map(|attribute| batch.token(row, attribute)).collect()
-}
-
-fn element(number: u32) -> Coordinate {
-    Coordinate { element: number, ..AT }
 }
 
 /// A field of bytes behind their length.

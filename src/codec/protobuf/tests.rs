@@ -1,8 +1,9 @@
 //! Against `prost-reflect`, which writes what is read here.
 
 use super::{MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, shape};
-use crate::codec::{Decoder, Field, Limits, Unknown};
-use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::codec::testing::{AT, fields, row};
+use crate::codec::{Decoder, Limits, Unknown};
+use crate::records::raw::{RawBatch, Token};
 use crate::telemetry::RejectionReason;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +13,6 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-const AT: Coordinate = Coordinate { topic: 0, partition: 1, offset: 2, element: 0 };
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 6, max_repeated_bytes: 200 };
 
 const SCHEMA: &str = r#"
@@ -53,11 +53,6 @@ package org.example;
 enum Kind { NONE = 0; WRIST = 1; CHEST = 2; }
 message Device { string model = 1; Kind kind = 2; }
 "#;
-
-fn fields(pointers: &[&str]) -> Vec<(usize, Field)> {
-    let field = |pointer: &&str| Field::at(pointer.split('/').skip(1).map(str::to_owned).collect());
-    pointers.iter().map(field).enumerate().collect()
-}
 
 fn schema() -> &'static ProtobufSchema {
     static COMPILED: LazyLock<ProtobufSchema> = LazyLock::new(|| {
@@ -123,13 +118,6 @@ fn sample() -> DynamicMessage {
         sample.set_field_by_name(name, value);
     }
     sample
-}
-
-fn row(codec: &ProtobufCodec, width: usize, payload: &[u8]) -> Result<(RawBatch, u64), RejectionReason> {
-    let mut batch = RawBatch::new(width);
-    codec.decode(payload, AT, &mut batch)?;
-    let unknown = batch.unknown_cells;
-    Ok((batch, unknown))
 }
 
 #[test]

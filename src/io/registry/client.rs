@@ -53,24 +53,16 @@ pub struct WriterSchema {
     pub kind: String,
     /// Its text.
     pub text: String,
-    /// The schemas that it refers to, and those that they refer to.
-    pub parts: Vec<SchemaPart>,
+    /// The schemas that it refers to, and those that they refer to: what they are called there (of Protobuf the path of an import, of JSON
+    /// Schema an address), and their texts.
+    pub parts: Vec<(String, String)>,
 }
 
 impl WriterSchema {
     /// Bytes of its texts.
     pub(super) fn bytes(&self) -> usize {
-        self.text.len() + self.parts.iter().map(|part| part.text.len()).sum::<usize>()
+        self.text.len() + self.parts.iter().map(|(_, text)| text.len()).sum::<usize>()
     }
-}
-
-/// A schema that another one refers to.
-#[derive(Clone, Debug)]
-pub struct SchemaPart {
-    /// What the other one calls it: of Protobuf the path of an import, of JSON Schema an address.
-    pub name: String,
-    /// Its text.
-    pub text: String,
 }
 
 /// A registry that is asked one question after the other.
@@ -169,7 +161,7 @@ impl Client {
     }
 
     fn with_parts(&self, found: Answer, what: &str, until: Instant) -> Result<WriterSchema, RegistryError> {
-        let mut parts: Vec<SchemaPart> = Vec::new();
+        let mut parts = Vec::new();
         let mut bytes = found.schema.len();
         let mut open = found.references.clone();
         // A circle comes to an end at what has been seen.
@@ -194,7 +186,7 @@ impl Client {
             }
             seen.push(key);
             open.extend(part.references);
-            parts.push(SchemaPart { name, text: part.schema });
+            parts.push((name, part.schema));
         }
         Ok(WriterSchema { kind: found.kind.unwrap_or_else(|| "AVRO".to_owned()), text: found.schema, parts })
     }
@@ -381,8 +373,7 @@ mod tests {
             };
             ("200 OK", body)
         });
-        let mut found: Vec<(String, String)> =
-            client.schema(7).expect("a schema").parts.into_iter().map(|part| (part.name, part.text)).collect();
+        let mut found = client.schema(7).expect("a schema").parts;
         found.sort();
         assert_eq!(found, [("a.proto", "a"), ("b.proto", "b")].map(|(a, b)| (a.to_owned(), b.to_owned())));
         assert!(client.latest("nobody").expect("an answer").is_none());

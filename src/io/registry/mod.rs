@@ -14,6 +14,6 @@ mod client;
 mod framed;
 mod writer;
 
-pub use client::{Access, Client, RegistryError, SchemaPart, WriterSchema};
+pub use client::{Access, Client, RegistryError, WriterSchema};
 pub use framed::{Framed, FramedJson};
 pub use writer::{FramedAs, WantedFields};

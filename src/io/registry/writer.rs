@@ -1,9 +1,9 @@
 //! The schemas of writers, compiled for the attributes that are wanted.
 
-use super::client::{SchemaPart, WriterSchema};
+use super::client::WriterSchema;
 use crate::codec::{
-    AvroCodec, BadJsonSchema, BadProtobuf, BadSchema, Decoder, Field, JsonCodec, JsonSchema, Limits, MessageIndex,
-    ProtobufCodec, ProtobufSchema, Said, Unknown,
+    AvroCodec, Decoder, Field, JsonCodec, JsonSchema, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Said,
+    Unknown,
 };
 use crate::records::canonical::Type;
 use crate::records::raw::RawBatch;
@@ -119,30 +119,19 @@ impl WantedFields {
             met(SchemaOutcome::Unusable);
             return Err(RejectionReason::UnknownSchema.into());
         }
-        let parts =
-            || schema.parts.iter().map(|SchemaPart { name, text }| (name.clone(), text.clone())).collect::<Vec<_>>();
-        let unusable = |error: String| {
-            tracing::warn!(
-                schema = id,
-                error = foreign(&error),
-                "a schema cannot be used: its records are dead letters"
-            );
-            met(SchemaOutcome::Unusable);
-            Refusal::from(RejectionReason::UnknownSchema)
-        };
+        let unusable = |error: &dyn std::fmt::Display| self.unusable(id, error, telemetry);
         match self.format {
             FramedAs::Avro => {
-                let mut texts: Vec<String> = schema.parts.iter().map(|part| part.text.clone()).collect();
+                let mut texts: Vec<String> = schema.parts.iter().map(|(_, text)| text.clone()).collect();
                 texts.sort_unstable();
                 texts.dedup();
                 let codec = AvroCodec::of_parts(&schema.text, &texts, &self.fields, self.limits, self.unknown);
-                let codec = codec.map_err(|error: BadSchema| unusable(error.to_string()))?;
+                let codec = codec.map_err(|error| unusable(&error))?;
                 self.complete(id, codec.missing(), codec.drops(), telemetry)?;
                 Ok(Writer::Avro(codec))
             }
             FramedAs::Json => {
-                let says = JsonSchema::new(&schema.text, &parts());
-                let says = says.map_err(|error: BadJsonSchema| unusable(error.to_string()))?;
+                let says = JsonSchema::new(&schema.text, &schema.parts).map_err(|error| unusable(&error))?;
                 let (mut missing, mut retyped) = (Vec::new(), None);
                 let typed = self.fields.iter().zip(&self.types).filter_map(|(field, kind)| Some((field, (*kind)?)));
                 for ((attribute, field), kind) in typed {
@@ -165,13 +154,17 @@ impl WantedFields {
                 Ok(Writer::Json(JsonCodec::of_part(&self.fields, self.limits).with_unknown(self.unknown)))
             }
             FramedAs::Protobuf => {
-                let schema = ProtobufSchema::of_texts(&schema.text, &parts());
-                Ok(Writer::Protobuf(
-                    schema.map_err(|error: BadProtobuf| unusable(error.to_string()))?,
-                    Mutex::default(),
-                ))
+                let schema = ProtobufSchema::of_texts(&schema.text, &schema.parts);
+                Ok(Writer::Protobuf(schema.map_err(|error| unusable(&error))?, Mutex::default()))
             }
         }
+    }
+
+    fn unusable(&self, id: u32, error: &dyn std::fmt::Display, telemetry: &Telemetry) -> Refusal {
+        let error = foreign(&error.to_string());
+        tracing::warn!(schema = id, error, "a schema cannot be used: its records are dead letters");
+        WriterSchemaMet { format: self.format.written_as(), outcome: SchemaOutcome::Unusable }.emit(telemetry);
+        RejectionReason::UnknownSchema.into()
     }
 
     /// Refuses a schema that lacks a field which is not optional.
@@ -206,11 +199,8 @@ impl WantedFields {
         telemetry: &Telemetry,
     ) -> Result<Arc<ProtobufCodec>, Refusal> {
         let message = schema.message(index).ok_or(RejectionReason::BrokenFrame)?;
-        let codec = message.codec(&self.fields, self.limits, self.unknown).map_err(|error| {
-            tracing::warn!(schema = id, error = %error, "a schema cannot be used: its records are dead letters");
-            WriterSchemaMet { format: WrittenAs::Protobuf, outcome: SchemaOutcome::Unusable }.emit(telemetry);
-            Refusal::from(RejectionReason::UnknownSchema)
-        })?;
+        let codec = message.codec(&self.fields, self.limits, self.unknown);
+        let codec = codec.map_err(|error| self.unusable(id, &error, telemetry))?;
         self.complete(id, codec.missing(), codec.drops(), telemetry)?;
         Ok(Arc::new(codec))
     }
