@@ -3,15 +3,12 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use tempfile::TempDir;
 use throng::daemon::state::records::{Intent, Progress};
 use throng::daemon::state::store::Store;
 use throng::ledger::delta::LedgerDelta;
 use throng::ledger::per_subject::Ledger;
 use throng::ledger::said::{Said, SaidDelta};
 use throng::ledger::supporters::{SupportDelta, SupportLimits, Supporters};
-
-use crate::support::copies::tree;
 
 const WINDOW_MS: i64 = 100_000;
 const SHARDS: usize = throng::ledger::SHARDS;
@@ -50,8 +47,8 @@ fn class(n: u8) -> u128 {
 fn ledger() -> Ledger {
     let mut ledger = Ledger::default();
     let limits = SupportLimits { window_ms: WINDOW_MS, min_tenure: 3, max_classes: 2, max_entries: 1000 };
-    ledger.keep_supporters(Supporters::new(limits));
-    ledger.keep_said(Said::new(WINDOW_MS, 1000));
+    ledger.supporters = Some(Supporters::new(limits));
+    ledger.said = Some(Said::new(WINDOW_MS, 1000));
     ledger
 }
 
@@ -91,12 +88,12 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
 /// Everything that the release of a batch asks of a ledger.
 fn answers(ledger: &Ledger, now_ms: i64) -> Vec<String> {
     let mut told = Vec::new();
-    let supporters = ledger.supporters().expect("they are kept");
+    let supporters = ledger.supporters.as_ref().expect("they are kept");
     for subject in 0..6u64 {
         let mut supported = Vec::new();
         supporters.supported(7, subject, now_ms, &mut supported);
         told.push(format!("{subject} is settled: {}, {supported:?}", supporters.is_settled(subject, now_ms)));
-        let said = ledger.said().expect("it is kept").is_said(class(subject as u8), now_ms);
+        let said = ledger.said.as_ref().expect("it is kept").is_said(class(subject as u8), now_ms);
         told.push(format!("{subject} has said it: {said}"));
     }
     told
@@ -107,12 +104,11 @@ proptest! {
 
     #[test]
     fn a_restart_behind_any_batch_changes_no_answer(batches in batches(), later_s in 0u32..120) {
-        let open = |home: &TempDir, ledger: &mut Ledger| {
-            Store::open(&home.path().join("state"), Some(b"a secret of the tests"), ledger).expect("a state")
-        };
-        let mut home = tempfile::tempdir().expect("a directory");
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("state");
+        let open = |ledger: &mut Ledger| Store::open(&path, Some(b"a secret of the tests"), ledger).expect("a state");
         let (mut straight, mut found) = (self::ledger(), self::ledger());
-        let (mut store, ..) = open(&home, &mut found);
+        let (mut store, ..) = open(&mut found);
         let mut time = 0;
         for (sequence, batch) in (1u64..).zip(&batches) {
             time += batch.step_s;
@@ -129,12 +125,8 @@ proptest! {
             }
             if batch.end != End::No {
                 drop(store);
-                // A process that another test starts may hold the lock of the directory for a moment (support::copies).
-                let copy = tempfile::tempdir().expect("a directory");
-                tree(home.path(), copy.path());
-                home = copy;
                 found = self::ledger();
-                let (opened, _, recovered) = open(&home, &mut found);
+                let (opened, _, recovered) = open(&mut found);
                 store = opened;
                 prop_assert_eq!(recovered.intent.is_some(), batch.end == End::Killed);
                 if let Some(intent) = recovered.intent {

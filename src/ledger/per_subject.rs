@@ -19,28 +19,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Begins to keep tenure and budgets.
-    pub fn keep_supporters(&mut self, supporters: Supporters) {
-        self.supporters = Some(supporters);
-    }
-
-    /// Begins to keep the release log.
-    pub fn keep_said(&mut self, said: Said) {
-        self.said = Some(said);
-    }
-
-    /// Tenure and budgets, where they are kept.
-    #[must_use]
-    pub fn supporters(&self) -> Option<&Supporters> {
-        self.supporters.as_ref()
-    }
-
-    /// The release log, where it is kept.
-    #[must_use]
-    pub fn said(&self) -> Option<&Said> {
-        self.said.as_ref()
-    }
-
     /// From here on the windows of the release log are those of `secret`.
     pub fn key_said(&mut self, secret: &DigestKey) {
         self.said = self.said.take().map(|said| said.keyed(secret));
