@@ -183,7 +183,7 @@ impl Editor for Eraser<'_> {
                 let gone = met.forget(|person| self.is_erased(person));
                 Ok(replaced(store, key, u64::from(gone), &met))
             }
-            "intent" | "intent-met" | "intent-profiles" => Ok(Edit::Remove),
+            "intent" => Ok(Edit::Remove),
             UNKNOWN => Err(store.damaged("it holds something that an erasure does not know")),
             _ => Ok(Edit::Keep),
         }

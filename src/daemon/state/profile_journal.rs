@@ -8,8 +8,6 @@ use super::seal::Sealer;
 
 /// The version of the profiles, beside all values.
 pub(super) const VERSION: &[u8] = b"profiles";
-/// The attempt that was last intended, and the version that it was made with.
-pub(super) const INTENT_VERSION: &[u8] = b"intent-profiles";
 /// What the keys of profiles begin with.
 pub(super) const PREFIX: &str = "profile";
 

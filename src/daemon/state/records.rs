@@ -169,13 +169,10 @@ pub struct Intent {
     pub baseline: Option<Baseline>,
     /// Evidence that came in since the batch before.
     pub evidence: Option<Evidence>,
-    /// What that plan compares classes with; under a key of its own, so that the intent is read as it always was.
-    #[serde(skip)]
+    /// What that plan compares classes with.
     pub references: Vec<ReferenceCounts>,
-    /// What has been met with this batch; under a key of its own, too.
-    #[serde(skip)]
+    /// What has been met with this batch.
     pub met: Option<Met>,
-    /// The version of the profiles that its records were joined to; under a key of its own, too.
-    #[serde(skip)]
+    /// The version of the profiles that its records were joined to.
     pub profiles: u64,
 }

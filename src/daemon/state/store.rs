@@ -38,9 +38,8 @@ const INTENT: &[u8] = b"intent";
 const BASELINE: &[u8] = b"baseline";
 const EVIDENCE: &[u8] = b"evidence";
 
-/// What has been met with the last batch whose effect was written, and with the attempt that was last intended.
+/// What has been met with the last batch whose effect was written.
 const MET: &[u8] = b"met";
-const INTENT_MET: &[u8] = b"intent-met";
 
 /// Bytes of a ledger delta that says nothing.
 const NO_DELTA: usize = 12;

@@ -37,6 +37,10 @@ impl Store {
         if let Some(plan) = &intent.plan {
             let key = numbered("plan", plan.version);
             batch.insert(key.clone(), self.seal(&key, plan));
+            if !intent.references.is_empty() {
+                let key = numbered("reference", plan.version);
+                batch.insert(key.clone(), self.seal(&key, &intent.references));
+            }
             if plan.version > 1 {
                 batch.remove(numbered("plan", plan.version - 1));
                 batch.remove(numbered("reference", plan.version - 1));

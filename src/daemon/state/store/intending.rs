@@ -1,9 +1,8 @@
 //! A batch that is about to leave: its rows and its intent are on the disk before anything is produced. And what becomes of it.
 
-use super::{INTENT, INTENT_MET, Store};
+use super::{INTENT, Store};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::numbered;
-use crate::daemon::state::profile_journal::INTENT_VERSION;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::rows::RowBlock;
 use crate::faults::crash_point;
@@ -55,20 +54,6 @@ impl Store {
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
         batch.insert(INTENT, self.seal(INTENT, intent));
-        if let Some(met) = &intent.met {
-            batch.insert(INTENT_MET, self.seal(INTENT_MET, &(intent.attempt, met)));
-        }
-        if intent.profiles > 0 {
-            batch.insert(INTENT_VERSION, self.seal(INTENT_VERSION, &(intent.attempt, intent.profiles)));
-        }
-        if let Some(plan) = &intent.plan {
-            let key = numbered("reference", plan.version);
-            if intent.references.is_empty() {
-                batch.remove(key);
-            } else {
-                batch.insert(key.clone(), self.seal(&key, &intent.references));
-            }
-        }
         self.commit(batch)?;
         self.known.given_up = false;
         Ok(())

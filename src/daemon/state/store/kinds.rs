@@ -1,12 +1,12 @@
 //! Kinds of values in the state: their keys, and how their plain bytes are read.
 
 use super::binding::{ERASURE_POSITION, GROUPS, JOB, POLICY, SINK, STREAM, TopicPosition, UNTRUTHFUL};
-use super::{BASELINE, CHECK, EVIDENCE, INTENT, INTENT_MET, MET, PROGRESS};
+use super::{BASELINE, CHECK, EVIDENCE, INTENT, MET, PROGRESS};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
-use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
+use crate::daemon::state::profile_journal::{PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::io::profiles::Cells;
@@ -37,15 +37,13 @@ fn is_delta(plain: &[u8]) -> bool {
 }
 
 /// Values with a fixed key.
-const SINGLE: [(&[u8], Kind); 16] = [
+const SINGLE: [(&[u8], Kind); 14] = [
     (CHECK, Kind { name: CHECK_VALUE, reads: |_| true }),
     (PROGRESS, Kind { name: "progress", reads: is::<Progress> }),
     (INTENT, Kind { name: "intent", reads: is::<Intent> }),
     (BASELINE, Kind { name: "baseline", reads: is::<Baseline> }),
     (EVIDENCE, Kind { name: "evidence", reads: is::<Evidence> }),
     (MET, Kind { name: "met", reads: is::<Met> }),
-    (INTENT_MET, Kind { name: "intent-met", reads: is::<(u64, Met)> }),
-    (INTENT_VERSION, Kind { name: "intent-profiles", reads: is::<(u64, u64)> }),
     (VERSION, Kind { name: "profiles", reads: is::<u64> }),
     (STREAM, Kind { name: "stream", reads: is::<String> }),
     (SINK, Kind { name: "sink", reads: is::<String> }),

@@ -1,13 +1,13 @@
 //! What a start finds in the tree, and how much of the past it may rely on.
 
-use super::{BASELINE, EVIDENCE, INTENT, INTENT_MET, Known, MET, PROGRESS, Store};
+use super::{BASELINE, EVIDENCE, INTENT, Known, MET, PROGRESS, Store};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::{number_of, numbered};
-use crate::daemon::state::profile_journal::{INTENT_VERSION, PREFIX, VERSION, place_of};
+use crate::daemon::state::profile_journal::{PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::ledger::SHARDS;
@@ -144,30 +144,11 @@ impl Store {
         if found.progress.plan_version > 0 {
             let key = numbered("plan", found.progress.plan_version);
             found.plan = Some(self.read(&key)?.ok_or_else(|| self.damaged("its plan is missing"))?);
-            found.references = self.references(found.progress.plan_version)?;
+            found.references = self.read(&numbered("reference", found.progress.plan_version))?.unwrap_or_default();
             found.baseline = self.read(BASELINE)?.unwrap_or_default();
             found.evidence = self.read(EVIDENCE)?;
         }
         found.met = self.read(MET)?;
-        if let Some(intent) = &mut found.intent {
-            self.complete(intent)?;
-        }
         Ok(found)
-    }
-
-    /// Reads what an intent has under keys of its own.
-    fn complete(&self, intent: &mut Intent) -> Result<(), StateError> {
-        if let Some(plan) = &intent.plan {
-            intent.references = self.references(plan.version)?;
-        }
-        let met: Option<(u64, Met)> = self.read(INTENT_MET)?;
-        intent.met = met.filter(|(of, _)| *of == intent.attempt).map(|(_, met)| met);
-        let version: Option<(u64, u64)> = self.read(INTENT_VERSION)?;
-        intent.profiles = version.filter(|(of, _)| *of == intent.attempt).map_or(0, |(_, version)| version);
-        Ok(())
-    }
-
-    fn references(&self, plan: u64) -> Result<Vec<ReferenceCounts>, StateError> {
-        Ok(self.read(&numbered("reference", plan))?.unwrap_or_default())
     }
 }
