@@ -72,7 +72,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         last: false,
         all: false,
         after: Progress { sequence, age_ms, ..Progress::default() },
-        ledger: delta.to_bytes(),
+        ledger: Some(delta.clone()),
         sampled: Vec::new(),
         held: Vec::new(),
         settled: Vec::new(),

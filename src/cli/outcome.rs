@@ -58,29 +58,19 @@ fn message(error: &anyhow::Error) -> String {
 /// Prints a failure on standard error.
 #[must_use]
 pub fn report(failure: &Failure) -> ExitCode {
-    match failure {
+    let (code, kind, error) = match failure {
         Failure::Problems(problems) => {
             for problem in problems {
                 eprintln!("error: {}: {}: {}", problem.file, problem.key, problem.message);
                 eprintln!("       {}", problem.remedy);
             }
-            ExitCode::from(2)
+            return ExitCode::from(2);
         }
-        Failure::Usage(error) => {
-            eprintln!("error: {}", message(error));
-            ExitCode::from(2)
-        }
-        Failure::Hardware(error) => {
-            eprintln!("error: {}", message(error));
-            ExitCode::from(3)
-        }
-        Failure::Found(error) => {
-            eprintln!("found: {}", message(error));
-            ExitCode::from(4)
-        }
-        Failure::Running(error) => {
-            eprintln!("error: {}", message(error));
-            ExitCode::from(1)
-        }
-    }
+        Failure::Usage(error) => (2, "error", error),
+        Failure::Hardware(error) => (3, "error", error),
+        Failure::Found(error) => (4, "found", error),
+        Failure::Running(error) => (1, "error", error),
+    };
+    eprintln!("{kind}: {}", message(error));
+    ExitCode::from(code)
 }

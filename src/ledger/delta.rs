@@ -1,11 +1,11 @@
 //! What one batch adds to the ledger.
 
-use super::bytes::Reader;
 use super::said::SaidDelta;
 use super::supporters::SupportDelta;
+use serde::{Deserialize, Serialize};
 
 /// What one batch adds.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LedgerDelta {
     /// Who was in the batch and whom its classes counted; empty where nothing is asked of supporters.
     pub support: SupportDelta,
@@ -14,20 +14,9 @@ pub struct LedgerDelta {
 }
 
 impl LedgerDelta {
-    /// The delta as it is written to the state.
+    /// Bytes that it takes in the state, about.
     #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.support.append_to(&mut out);
-        self.said.append_to(&mut out);
-        out
-    }
-
-    /// `None` when `bytes` are not what [`to_bytes`](Self::to_bytes) writes.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = Reader(bytes);
-        let delta = Self { support: SupportDelta::read(&mut reader)?, said: SaidDelta::read(&mut reader)? };
-        reader.is_empty().then_some(delta)
+    pub fn approximate_bytes(&self) -> usize {
+        28 + 8 * self.support.people.len() + 40 * self.support.pairs.len() + 24 * self.said.0.len()
     }
 }

@@ -8,11 +8,11 @@
 //! | [`delta`] | what one batch adds |
 //! | [`erased_keys`] | keys of people who are to be erased |
 
-mod bytes;
 pub mod delta;
 pub mod erased_keys;
 pub mod per_subject;
 pub mod said;
 pub mod supporters;
 
-pub use bytes::SHARDS;
+/// The ledger is written to disk in this many parts, one after another.
+pub const SHARDS: usize = 64;

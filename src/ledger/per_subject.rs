@@ -3,7 +3,7 @@
 //! No class counts anybody from here: a class has its crowd in its own batch. Everything is bounded by the configuration, keyed
 //! by digests, and merged by union and maximum, so that a delta may be applied twice (docs/architecture.md rule 6).
 
-use super::bytes::{Reader, SHARDS};
+use super::SHARDS;
 use super::delta::LedgerDelta;
 use super::said::Said;
 use super::supporters::{SupportLimits, Supporters};
@@ -47,21 +47,6 @@ impl Ledger {
         }
         if let Some(said) = &mut self.said {
             said.expire(shard, now_ms);
-        }
-    }
-
-    /// One shard of tenure and budgets as bytes; equal shards are equal bytes.
-    #[must_use]
-    pub fn shard_to_bytes(&self, shard: usize) -> Vec<u8> {
-        self.supporters.as_ref().map_or_else(Vec::new, |supporters| supporters.shard_to_bytes(shard))
-    }
-
-    /// Merges a shard that was written before. `None` when the bytes are not a shard.
-    pub fn merge_shard(&mut self, bytes: &[u8]) -> Option<()> {
-        match &mut self.supporters {
-            Some(supporters) if !bytes.is_empty() => supporters.merge_shard(&mut Reader(bytes)),
-            // What was kept before is of no use where nothing is asked.
-            _ => Some(()),
         }
     }
 

@@ -7,9 +7,10 @@
 //! Memory: at most `max_entries · 48` bytes, at any uptime. Room is reserved before a line begins to wait
 //! ([`Said::has_room`]); what has left is always remembered.
 
-use super::bytes::{Reader, SHARDS};
+use super::SHARDS;
 use crate::records::digest::{BuildClassKeyHash, DigestKey, Keyed};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// Spreads subjects over the keys of a group: an odd number of 128 bits (the golden ratio).
 const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
@@ -21,31 +22,8 @@ pub fn said_key(group: u128, subject: u64) -> u128 {
 }
 
 /// What one batch adds, sorted: keys, each with the end of its window.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaidDelta(pub Vec<(u128, i64)>);
-
-impl SaidDelta {
-    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&u32::try_from(self.0.len()).expect("bounded by the batch").to_le_bytes());
-        append(&self.0, out);
-    }
-
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let count = reader.u32()?;
-        (0..count).map(|_| entry(reader)).collect::<Option<Vec<_>>>().map(Self)
-    }
-}
-
-fn append(entries: &[(u128, i64)], out: &mut Vec<u8>) {
-    for (key, until_ms) in entries {
-        out.extend_from_slice(&key.to_le_bytes());
-        out.extend_from_slice(&until_ms.to_le_bytes());
-    }
-}
-
-fn entry(reader: &mut Reader<'_>) -> Option<(u128, i64)> {
-    Some((reader.u128()?, i64::from_le_bytes(reader.take()?)))
-}
 
 /// One window of a subject in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,37 +114,17 @@ impl Said {
         self.entries -= before - part.len();
     }
 
-    /// One shard as bytes; the order is fixed, so equal shards are equal bytes.
+    /// One shard for the state, sorted: of equal shards the bytes are equal.
     #[must_use]
-    pub fn shard_to_bytes(&self, shard: usize) -> Vec<u8> {
+    pub fn shard(&self, shard: usize) -> Vec<(u128, i64)> {
         let mut entries: Vec<(u128, i64)> = self.shards[shard].iter().map(|(key, until)| (*key, *until)).collect();
         entries.sort_unstable();
-        let mut out = Vec::with_capacity(entries.len() * 24);
-        append(&entries, &mut out);
-        out
+        entries
     }
 
-    /// Merges a shard that was written before. `None` when the bytes are not a shard.
-    pub fn merge_shard(&mut self, bytes: &[u8]) -> Option<()> {
-        let mut reader = Reader(bytes);
-        while !reader.is_empty() {
-            let (key, until_ms) = entry(&mut reader)?;
-            self.record(key, until_ms);
-        }
-        Some(())
-    }
-
-    /// Returns a shard of the state without the lines of keys for which `is_key` holds, and their number; none where the bytes are not one.
-    #[must_use]
-    pub fn shard_without(bytes: &[u8], is_key: impl Fn(u128) -> bool) -> Option<(Vec<u8>, u64)> {
-        let (mut reader, mut lines) = (Reader(bytes), Vec::new());
-        while !reader.is_empty() {
-            lines.push(entry(&mut reader)?);
-        }
-        let mut kept = Vec::with_capacity(bytes.len());
-        let gone = lines.extract_if(.., |(key, _)| is_key(*key)).count() as u64;
-        append(&lines, &mut kept);
-        Some((kept, gone))
+    /// Merges a shard that was written before.
+    pub fn merge(&mut self, shard: &[(u128, i64)]) {
+        shard.iter().for_each(|(key, until_ms)| self.record(*key, *until_ms));
     }
 
     /// Number of lines kept.
@@ -220,18 +178,15 @@ mod tests {
                 deltas.push(delta);
             }
             prop_assert_eq!(said.entries(), twin.len());
-            // Again, backwards, and through bytes.
+            // Again, and backwards.
             let mut other = Said::new(1_000, 100).keyed(&secret);
             for delta in deltas.iter().rev().chain(&deltas) {
-                let mut bytes = Vec::new();
-                delta.append_to(&mut bytes);
-                other.apply(&SaidDelta::read(&mut Reader(&bytes)).expect("what was written"));
+                other.apply(delta);
             }
             let mut third = Said::new(1_000, 100).keyed(&secret);
             for shard in 0..SHARDS {
-                prop_assert_eq!(said.shard_to_bytes(shard), other.shard_to_bytes(shard));
-                prop_assert_eq!(said.shard_to_bytes(shard).len(), said.shard_bytes(shard));
-                prop_assert!(third.merge_shard(&said.shard_to_bytes(shard)).is_some());
+                prop_assert_eq!(said.shard(shard), other.shard(shard));
+                third.merge(&said.shard(shard));
             }
             for subject in 0..12 {
                 let key = said_key(7, subject);
@@ -258,12 +213,5 @@ mod tests {
             assert!((20..=150).contains(&turn), "{turn} in hour {hour}");
         }
         assert!(!said.has_room(100) && said.has_room(99));
-    }
-
-    #[test]
-    fn what_is_cut_short_is_refused() {
-        let mut said = Said::new(1_000, 100);
-        assert!(said.merge_shard(&[0; 23]).is_none());
-        assert!(SaidDelta::read(&mut Reader(&[1, 0, 0, 0, 9])).is_none());
     }
 }

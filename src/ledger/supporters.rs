@@ -8,9 +8,10 @@
 //! Memory: at most `max_entries · 80` bytes, at any uptime. Who finds no room is not seen, and nobody supports a class that
 //! could not be recorded: a memory that is full costs releases, never crowds.
 
-use super::bytes::{Reader, SHARDS};
+use super::SHARDS;
 use crate::records::digest::BuildClassKeyHash;
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 /// What is asked of supporters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct SupportLimits {
 }
 
 /// What one batch adds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupportDelta {
     /// Number of the batch.
     pub sequence: u64,
@@ -38,39 +39,22 @@ pub struct SupportDelta {
     pub pairs: Vec<(u128, u64, u128)>,
 }
 
-impl SupportDelta {
-    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.sequence.to_le_bytes());
-        out.extend_from_slice(&self.time_ms.to_le_bytes());
-        out.extend_from_slice(&u32::try_from(self.people.len()).expect("bounded by the batch").to_le_bytes());
-        self.people.iter().for_each(|person| out.extend_from_slice(&person.to_le_bytes()));
-        out.extend_from_slice(&u32::try_from(self.pairs.len()).expect("bounded by the batch").to_le_bytes());
-        for (group, subject, class) in &self.pairs {
-            out.extend_from_slice(&group.to_le_bytes());
-            out.extend_from_slice(&subject.to_le_bytes());
-            out.extend_from_slice(&class.to_le_bytes());
-        }
-    }
-
-    pub(super) fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let (sequence, time_ms) = (reader.u64()?, i64::from_le_bytes(reader.take()?));
-        let mut delta = Self { sequence, time_ms, ..Self::default() };
-        for _ in 0..reader.u32()? {
-            delta.people.push(reader.u64()?);
-        }
-        for _ in 0..reader.u32()? {
-            delta.pairs.push((reader.u128()?, reader.u64()?, reader.u128()?));
-        }
-        Some(delta)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Person {
+/// What is remembered of one person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
     /// Batches that he has been in without a pause of a window; no more are counted than matter.
     batches: u32,
     sequence: u64,
     time_ms: i64,
+}
+
+/// One shard as the state has it, sorted: of equal shards the bytes are equal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SupportShard {
+    /// People by subject.
+    pub people: Vec<(u64, Person)>,
+    /// Classes by the [key](supporter_key) of a group and a subject, each with the time at which it was supported last.
+    pub classes: Vec<(u128, u128, i64)>,
 }
 
 #[derive(Default)]
@@ -189,87 +173,44 @@ impl Supporters {
 
     /// Forgets what has left the window in one shard.
     pub fn expire(&mut self, shard: usize, now_ms: i64) {
-        let window = self.limits.window_ms;
-        self.retain(shard, |_, time_ms| now_ms - time_ms <= window, |_, time_ms| now_ms - time_ms <= window);
-    }
-
-    /// Keeps the people, and the classes by the [key](supporter_key) of their group and subject, for which a predicate holds; both are given
-    /// the time of the last batch.
-    fn retain(&mut self, shard: usize, person: impl Fn(u64, i64) -> bool, class: impl Fn(u128, i64) -> bool) {
-        let shard = &mut self.shards[shard];
-        let entries = |shard: &Shard| shard.people.len() + shard.classes.values().map(Vec::len).sum::<usize>();
-        let before = entries(shard);
-        shard.people.retain(|subject, known| person(*subject, known.time_ms));
-        shard.classes.retain(|key, classes| {
-            classes.retain(|(_, time_ms)| class(*key, *time_ms));
+        let (window, shard) = (self.limits.window_ms, &mut self.shards[shard]);
+        let before = shard.people.len() + shard.classes.values().map(Vec::len).sum::<usize>();
+        shard.people.retain(|_, person| now_ms - person.time_ms <= window);
+        shard.classes.retain(|_, classes| {
+            classes.retain(|(_, time)| now_ms - time <= window);
             !classes.is_empty()
         });
-        self.entries -= before - entries(shard);
+        self.entries -= before - shard.people.len() - shard.classes.values().map(Vec::len).sum::<usize>();
     }
 
-    /// Returns a shard of the state without the people and the keys for which a predicate holds, and the number of entries removed; none where
-    /// the bytes are not one. The configured limits do not apply.
+    /// One shard for the state.
     #[must_use]
-    pub fn shard_without(
-        shard: usize,
-        bytes: &[u8],
-        is_subject: impl Fn(u64) -> bool,
-        is_key: impl Fn(u128) -> bool,
-    ) -> Option<(Vec<u8>, u64)> {
-        let max = usize::MAX;
-        let mut all = Self::new(SupportLimits { window_ms: 0, min_tenure: 1, max_classes: max, max_entries: max });
-        if !bytes.is_empty() {
-            all.merge_shard(&mut Reader(bytes))?;
-        }
-        let before = all.entries;
-        all.retain(shard, |subject, _| !is_subject(subject), |key, _| !is_key(key));
-        Some((all.shard_to_bytes(shard), (before - all.entries) as u64))
+    pub fn shard(&self, shard: usize) -> SupportShard {
+        let shard = &self.shards[shard];
+        let mut people: Vec<(u64, Person)> = shard.people.iter().map(|(subject, person)| (*subject, *person)).collect();
+        people.sort_unstable_by_key(|(subject, _)| *subject);
+        let of_key = |(key, classes): (&u128, &Vec<(u128, i64)>)| {
+            let key = *key;
+            classes.clone().into_iter().map(move |(class, time_ms)| (key, class, time_ms))
+        };
+        let mut classes: Vec<(u128, u128, i64)> = shard.classes.iter().flat_map(of_key).collect();
+        classes.sort_unstable();
+        SupportShard { people, classes }
     }
 
-    /// One shard as bytes; the order is fixed, so equal shards are equal bytes.
-    #[must_use]
-    pub fn shard_to_bytes(&self, shard: usize) -> Vec<u8> {
-        let (shard, mut out) = (&self.shards[shard], Vec::new());
-        let mut people: Vec<(&u64, &Person)> = shard.people.iter().collect();
-        people.sort_unstable_by_key(|(subject, _)| **subject);
-        out.extend_from_slice(&u32::try_from(people.len()).expect("entries are bounded").to_le_bytes());
-        for (subject, person) in people {
-            out.extend_from_slice(&subject.to_le_bytes());
-            out.extend_from_slice(&person.batches.to_le_bytes());
-            out.extend_from_slice(&person.sequence.to_le_bytes());
-            out.extend_from_slice(&person.time_ms.to_le_bytes());
-        }
-        let mut keys: Vec<u128> = shard.classes.keys().copied().collect();
-        keys.sort_unstable();
-        for key in keys {
-            for (class, time_ms) in &shard.classes[&key] {
-                out.extend_from_slice(&key.to_le_bytes());
-                out.extend_from_slice(&class.to_le_bytes());
-                out.extend_from_slice(&time_ms.to_le_bytes());
-            }
-        }
-        out
-    }
-
-    /// Merges what is left of `reader`, a shard that was written before. `None` when it is not one.
-    pub(super) fn merge_shard(&mut self, reader: &mut Reader<'_>) -> Option<()> {
-        for _ in 0..reader.u32()? {
-            let subject = reader.u64()?;
-            let person =
-                Person { batches: reader.u32()?, sequence: reader.u64()?, time_ms: i64::from_le_bytes(reader.take()?) };
+    /// Merges a shard that was written before.
+    pub fn merge(&mut self, shard: &SupportShard) {
+        for (subject, person) in &shard.people {
             if self.limits.min_tenure > 0 && self.entries < self.limits.max_entries {
-                let people = &mut self.shards[shard_of(supporter_key(0, subject))].people;
-                self.entries += usize::from(people.insert(subject, person).is_none());
+                let people = &mut self.shards[shard_of(supporter_key(0, *subject))].people;
+                self.entries += usize::from(people.insert(*subject, *person).is_none());
             }
         }
-        while !reader.is_empty() {
-            let (key, class) = (reader.u128()?, reader.u128()?);
-            let time_ms = i64::from_le_bytes(reader.take()?);
+        for (key, class, time_ms) in &shard.classes {
             if self.limits.max_classes > 0 {
-                self.support(key, class, time_ms);
+                self.support(*key, *class, *time_ms);
             }
         }
-        Some(())
     }
 
     /// Number of people and pairs kept.
@@ -328,8 +269,8 @@ mod tests {
         })
     }
 
-    fn bytes(of: &Supporters) -> Vec<Vec<u8>> {
-        (0..SHARDS).map(|shard| of.shard_to_bytes(shard)).collect()
+    fn shards(of: &Supporters) -> Vec<SupportShard> {
+        (0..SHARDS).map(|shard| of.shard(shard)).collect()
     }
 
     proptest! {
@@ -375,22 +316,14 @@ mod tests {
             let mut first = supporters(10_000);
             deltas[..cut].iter().for_each(|delta| assert!(first.apply(delta)));
             let mut second = supporters(10_000);
-            for shard in bytes(&first) {
-                prop_assert!(second.merge_shard(&mut Reader(&shard)).is_some());
-            }
+            shards(&first).iter().for_each(|shard| second.merge(shard));
             deltas[from.min(cut)..].iter().for_each(|delta| assert!(second.apply(delta)));
-            prop_assert_eq!(bytes(&straight), bytes(&second));
+            prop_assert_eq!(shards(&straight), shards(&second));
             prop_assert_eq!(straight.entries(), second.entries());
             let now = deltas.last().map_or(0, |delta| delta.time_ms);
             (0..SHARDS).for_each(|shard| second.expire(shard, now));
             for subject in 0..6 {
                 prop_assert_eq!(straight.is_settled(subject, now), second.is_settled(subject, now));
-            }
-            for delta in &deltas {
-                let mut out = Vec::new();
-                delta.append_to(&mut out);
-                prop_assert_eq!(SupportDelta::read(&mut Reader(&out)), Some(delta.clone()));
-                prop_assert_eq!(SupportDelta::read(&mut Reader(&out[..out.len() - 1])), None);
             }
         }
 

@@ -90,14 +90,7 @@ pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     let subject = &checked.schema.attributes[checked.schema.subject.expect("a subject")];
     let mut subjects = Subjects::new(Arc::clone(subject), &DigestKey(keys.subjects));
     let digest = subjects.digest(Token::Untyped(person)).expect("a subject");
-    let mut varint = Vec::new();
-    let mut rest = digest;
-    while rest >= 0x80 {
-        varint.push((rest as u8) | 0x80);
-        rest >>= 7;
-    }
-    varint.push(rest as u8);
-    let mut found = vec![digest.to_le_bytes().to_vec(), digest.to_be_bytes().to_vec(), varint];
+    let mut found = vec![digest.to_le_bytes().to_vec(), digest.to_be_bytes().to_vec(), varint(digest.into())];
     found.push(hex(&digest.to_be_bytes()).into_bytes());
     // A short name may stand anywhere.
     if person.len() >= 8 {
@@ -108,8 +101,22 @@ pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     for shape in &checked.shapes {
         let group = shape.without_ladder();
         let name = |text: &str| of_names.digest(text);
-        found.push(said_key(turn_name(&group, &names, name), digest).to_le_bytes().to_vec());
-        found.push(supporter_key(class_base(&group, &names, name), digest).to_le_bytes().to_vec());
+        let said = said_key(turn_name(&group, &names, name), digest);
+        let supporter = supporter_key(class_base(&group, &names, name), digest);
+        for key in [said, supporter] {
+            found.extend([key.to_le_bytes().to_vec(), varint(key)]);
+        }
     }
     found
+}
+
+/// A number as postcard writes it.
+fn varint(mut rest: u128) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while rest >= 0x80 {
+        bytes.push((rest as u8) | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    bytes
 }

@@ -2,10 +2,9 @@
 
 use crate::cli::outcome::Failure;
 use crate::config::{self, Config, Secret};
-use crate::daemon::state::databases;
 use crate::daemon::state::directory::StateError;
 use anyhow::anyhow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The configuration that names the state.
 #[derive(Debug, clap::Args)]
@@ -41,21 +40,4 @@ pub fn failed(error: StateError) -> Failure {
         ));
     }
     if error.is_refusal() { Failure::Usage(error.into()) } else { Failure::Running(error.into()) }
-}
-
-/// The length of a file, or of all files of a folder, for a progress bar; 0 where nobody says.
-#[must_use]
-pub fn bytes_below(path: &Path) -> u64 {
-    let Ok(about) = path.metadata() else { return 0 };
-    if about.is_file() {
-        return about.len();
-    }
-    let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
-    entries.map(|entry| bytes_below(&entry.path())).sum()
-}
-
-/// The length of the database of a state directory, for a progress bar; 0 where nobody says.
-#[must_use]
-pub fn bytes_of(state: &Path) -> u64 {
-    databases::database(state).map_or(0, |name| bytes_below(&state.join(name)))
 }

@@ -1,6 +1,6 @@
 //! `throng state verify`.
 
-use super::named::{Named, bytes_of, failed, secret};
+use super::named::{Named, failed, secret};
 use crate::cli::outcome::Failure;
 use crate::cli::progress::bar_of;
 use crate::daemon::engine::assemble::ledger;
@@ -35,7 +35,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
     let checked = Checked::new(config, &file)?;
     let path = &checked.config.state.path;
     let (mut store, _) = Store::existing(path, secret(&checked.config)).map_err(failed)?;
-    let bar = bar_of("{spinner} {bytes} of about {total_bytes} read {bar:30} {elapsed}", bytes_of(path));
+    let bar = bar_of("{spinner} {bytes} of about {total_bytes} read {bar:30} {elapsed}", store.bytes());
     let kinds = store.examine(|bytes| bar.inc(bytes)).map_err(failed)?;
     bar.finish_and_clear();
     let mut found = damages(&kinds);

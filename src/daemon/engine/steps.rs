@@ -256,7 +256,7 @@ impl Engine {
             last: gathered.last,
             all: order.is_all(),
             after,
-            ledger: if monitor { Vec::new() } else { verified.delta().to_bytes() },
+            ledger: (!monitor).then(|| verified.delta().clone()),
             sampled: self.sampled(fresh),
             settled: gathered.taken.iter().map(|&at| self.held.ordinals[at]).collect(),
             held,

@@ -10,7 +10,9 @@ use crate::daemon::state::store::binding::{ERASURE_POSITION, TopicPosition};
 use crate::daemon::state::store::kinds::{Kind, UNKNOWN};
 use crate::daemon::state::store::rewrite::{Edit, Editor};
 use crate::daemon::state::store::{PROGRESS, Store};
+use crate::ledger::delta::LedgerDelta;
 use crate::ledger::erased_keys::ErasedKeys;
+use crate::ledger::supporters::SupportShard;
 use crate::start::findings::Met;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -128,23 +130,26 @@ impl<'a> Eraser<'a> {
     }
 
     fn ledger(&mut self, store: &Store, kind: &str, key: &[u8], sealed: &[u8]) -> Result<Edit, StateError> {
-        let damaged = || store.damaged("a part of the ledger cannot be read");
-        if kind == "shard" {
-            let (sequence, bytes): (u64, Vec<u8>) = store.open_value(key, sealed)?;
-            let shard = number_of(key).and_then(|number| usize::try_from(number).ok()).ok_or_else(damaged)?;
-            let (kept, gone) = self.keys.erase_supporters(shard, &bytes).ok_or_else(damaged)?;
-            self.removed.supporters += gone;
-            return Ok(replaced(store, key, gone, &(sequence, kept)));
-        }
-        let bytes: Vec<u8> = store.open_value(key, sealed)?;
-        let (kept, [supporters, lines]) = match kind {
-            "said" => self.keys.erase_said(&bytes).map(|(kept, lines)| (kept, [0, lines])),
-            _ => self.keys.erase_delta(&bytes),
-        }
-        .ok_or_else(damaged)?;
+        let (edit, [supporters, lines]) = match kind {
+            "shard" => {
+                let (sequence, mut shard): (u64, SupportShard) = store.open_value(key, sealed)?;
+                let gone = self.keys.erase_supporters(&mut shard);
+                (replaced(store, key, gone, &(sequence, shard)), [gone, 0])
+            }
+            "said" => {
+                let mut lines: Vec<(u128, i64)> = store.open_value(key, sealed)?;
+                let gone = self.keys.erase_said(&mut lines);
+                (replaced(store, key, gone, &lines), [0, gone])
+            }
+            _ => {
+                let mut delta: LedgerDelta = store.open_value(key, sealed)?;
+                let gone = [self.keys.erase_support(&mut delta.support), self.keys.erase_said(&mut delta.said.0)];
+                (replaced(store, key, gone.iter().sum(), &delta), gone)
+            }
+        };
         self.removed.supporters += supporters;
         self.removed.said_lines += lines;
-        Ok(replaced(store, key, supporters + lines, &kept))
+        Ok(edit)
     }
 }
 

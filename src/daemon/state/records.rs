@@ -6,6 +6,7 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::daemon::engine::clock::Anchor;
 use crate::io::profiles::Cells;
+use crate::ledger::delta::LedgerDelta;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Positions;
 use crate::start::findings::Met;
@@ -155,8 +156,8 @@ pub struct Intent {
     pub all: bool,
     /// Where the stream stands when the batch has left (its sequence and clock among it).
     pub after: Progress,
-    /// [`crate::ledger::delta::LedgerDelta`] as bytes.
-    pub ledger: Vec<u8>,
+    /// What it adds to the ledger; none where nothing is released.
+    pub ledger: Option<LedgerDelta>,
     /// Its rows that enter the planner's sample.
     pub sampled: Vec<KeptRow>,
     /// Rows that begin or go on waiting.

@@ -41,9 +41,6 @@ const EVIDENCE: &[u8] = b"evidence";
 /// What has been met with the last batch whose effect was written.
 const MET: &[u8] = b"met";
 
-/// Bytes of a ledger delta that says nothing.
-const NO_DELTA: usize = 12;
-
 /// What a store knows of the database in force.
 #[derive(Default)]
 struct Known {

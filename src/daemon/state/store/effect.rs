@@ -1,6 +1,6 @@
 //! The effect of a batch that has left, as it is written with the next intent or by itself.
 
-use super::{BASELINE, EVIDENCE, MET, NO_DELTA, PROGRESS, Store};
+use super::{BASELINE, EVIDENCE, MET, PROGRESS, Store};
 use crate::daemon::state::numbered::numbered;
 use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
@@ -12,11 +12,11 @@ impl Store {
         let sequence = intent.after.sequence;
         let progress = intent.after;
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
-        if intent.ledger.len() > NO_DELTA {
+        // None where nothing is released: what the memory counts then has never left.
+        if let Some(delta) = &intent.ledger {
             let key = numbered("delta", sequence);
-            self.known.credit += 2 * intent.ledger.len();
-            batch.insert(key.clone(), self.seal(&key, &intent.ledger));
-            // Not where nothing is released: what the memory counts then has never left.
+            self.known.credit += 2 * delta.approximate_bytes();
+            batch.insert(key.clone(), self.seal(&key, delta));
             self.write_shards(batch, ledger, sequence);
         }
         if let Some(last) = intent.sampled.last() {
@@ -67,11 +67,12 @@ impl Store {
             }
             self.known.credit -= cost;
             let key = numbered("shard", self.known.next_shard as u64);
-            batch.insert(key.clone(), self.seal(&key, &(sequence, ledger.shard_to_bytes(self.known.next_shard))));
+            let shard = ledger.supporters.as_ref().map(|known| known.shard(self.known.next_shard)).unwrap_or_default();
+            batch.insert(key.clone(), self.seal(&key, &(sequence, shard)));
             let key = numbered("said", self.known.next_shard as u64);
-            match ledger.said.as_ref().map(|said| said.shard_to_bytes(self.known.next_shard)) {
-                Some(bytes) => {
-                    batch.insert(key.clone(), self.seal(&key, &bytes));
+            match ledger.said.as_ref().map(|said| said.shard(self.known.next_shard)) {
+                Some(lines) => {
+                    batch.insert(key.clone(), self.seal(&key, &lines));
                 }
                 None => batch.remove(key),
             }

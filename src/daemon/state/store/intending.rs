@@ -6,7 +6,6 @@ use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::rows::RowBlock;
 use crate::faults::crash_point;
-use crate::ledger::delta::LedgerDelta;
 use crate::ledger::per_subject::Ledger;
 
 impl Store {
@@ -80,11 +79,8 @@ impl Store {
     /// When the database fails.
     pub fn settle_recovered(&mut self, intent: Intent, has_left: bool, ledger: &mut Ledger) -> Result<(), StateError> {
         if has_left {
-            // Where nothing is released there is no delta.
-            if !intent.ledger.is_empty() {
-                let delta =
-                    LedgerDelta::from_bytes(&intent.ledger).ok_or_else(|| self.damaged("an intent cannot be read"))?;
-                ledger.apply(&delta);
+            if let Some(delta) = &intent.ledger {
+                ledger.apply(delta);
             }
             self.left(intent);
             return self.flush(ledger);

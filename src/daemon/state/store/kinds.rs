@@ -11,6 +11,7 @@ use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
+use crate::ledger::supporters::SupportShard;
 use crate::start::findings::Met;
 use serde::de::DeserializeOwned;
 
@@ -30,10 +31,6 @@ pub const CHECK_VALUE: &str = "check";
 
 fn is<T: DeserializeOwned>(plain: &[u8]) -> bool {
     postcard::from_bytes::<T>(plain).is_ok()
-}
-
-fn is_delta(plain: &[u8]) -> bool {
-    postcard::from_bytes::<Vec<u8>>(plain).is_ok_and(|bytes| LedgerDelta::from_bytes(&bytes).is_some())
 }
 
 /// Values with a fixed key.
@@ -56,9 +53,9 @@ const SINGLE: [(&[u8], Kind); 14] = [
 
 /// Values with a number of eight bytes behind their name and a slash.
 const NUMBERED: [Kind; 7] = [
-    Kind { name: "delta", reads: is_delta },
-    Kind { name: "shard", reads: is::<(u64, Vec<u8>)> },
-    Kind { name: "said", reads: is::<Vec<u8>> },
+    Kind { name: "delta", reads: is::<LedgerDelta> },
+    Kind { name: "shard", reads: is::<(u64, SupportShard)> },
+    Kind { name: "said", reads: is::<Vec<(u128, i64)>> },
     Kind { name: "sample", reads: is::<Vec<KeptRow>> },
     Kind { name: "held", reads: is::<KeptRow> },
     Kind { name: "plan", reads: is::<Plan> },

@@ -11,8 +11,8 @@ use crate::daemon::state::profile_journal::{PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::ledger::SHARDS;
-use crate::ledger::delta::LedgerDelta;
 use crate::ledger::per_subject::Ledger;
+use crate::ledger::supporters::SupportShard;
 use crate::start::findings::Met;
 
 /// What a start finds.
@@ -85,17 +85,18 @@ impl Store {
             ..Recovered::default()
         };
         for (key, sealed) in self.scan("shard")? {
-            let (sequence, bytes): (u64, Vec<u8>) = self.open_value(&key, &sealed)?;
+            let (sequence, entries): (u64, SupportShard) = self.open_value(&key, &sealed)?;
             let shard = number_of(&key).and_then(|n| usize::try_from(n).ok()).filter(|s| *s < SHARDS);
             let shard = shard.ok_or_else(|| self.damaged("a ledger shard has no place"))?;
             found.bytes += sealed.len() as u64;
             self.known.shard_sequence[shard] = sequence;
-            ledger.merge_shard(&bytes).ok_or_else(|| self.damaged("a ledger shard cannot be read"))?;
+            if let Some(supporters) = &mut ledger.supporters {
+                supporters.merge(&entries);
+            }
         }
         if let Some(said) = &mut ledger.said {
             for (key, sealed) in self.scan("said")? {
-                let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
-                said.merge_shard(&bytes).ok_or_else(|| self.damaged("a shard of what was said cannot be read"))?;
+                said.merge(&self.open_value::<Vec<(u128, i64)>>(&key, &sealed)?);
             }
         }
         // In the order in which they left: how long somebody has been seen for is counted batch by batch, and where a memory
@@ -103,9 +104,7 @@ impl Store {
         let deltas = self.scan("delta")?;
         self.known.first_delta = first_number(&deltas).unwrap_or(found.progress.sequence + 1);
         for (key, sealed) in deltas {
-            let bytes: Vec<u8> = self.open_value(&key, &sealed)?;
-            let delta = LedgerDelta::from_bytes(&bytes).ok_or_else(|| self.damaged("a ledger delta cannot be read"))?;
-            ledger.apply(&delta);
+            ledger.apply(&self.open_value(&key, &sealed)?);
             found.deltas += 1;
             found.bytes += sealed.len() as u64;
         }
