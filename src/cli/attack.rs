@@ -62,9 +62,6 @@ fn limit(text: &str) -> Result<Limit, String> {
 }
 
 /// Runs `throng attack`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     let named = Named {

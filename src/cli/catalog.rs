@@ -30,9 +30,6 @@ pub struct ApplyArgs {
 }
 
 /// Runs `throng catalog`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &CatalogArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     let CatalogArgs::Apply(args) = args;

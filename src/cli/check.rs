@@ -56,9 +56,6 @@ pub struct CheckArgs {
 const WIDE: usize = 8;
 
 /// Runs `throng check`.
-///
-/// # Errors
-/// Every problem that was found.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let config = config::load(&args.config, std::env::vars())?;
     let file = args.config.display().to_string();

@@ -42,9 +42,6 @@ pub struct DemoArgs {
 }
 
 /// Runs `throng demo`.
-///
-/// # Errors
-/// When the page's address is taken, or the daemon fails.
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     if args.show {
         return show::run();

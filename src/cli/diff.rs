@@ -93,9 +93,6 @@ struct Difference {
 }
 
 /// Runs `throng diff`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     if !is_at_rest(&args.replay) {

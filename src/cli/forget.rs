@@ -52,9 +52,6 @@ const MAX_BYTES: u64 = 16 << 20;
 const TIMEOUT: Duration = Duration::from_secs(31 * 60);
 
 /// Runs `throng forget`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &ForgetArgs) -> Result<(), Failure> {
     let subjects = subjects(args)?;
     let config = config::load(&args.config, std::env::vars())?;

@@ -68,9 +68,6 @@ impl Named<'_> {
     }
 
     /// Reads them all. Memory: 4 bytes a cell, before and after.
-    ///
-    /// # Errors
-    /// See [`EvaluationError`].
     pub fn read(&self) -> Result<Measured, Failure> {
         let named = [("SOURCE", self.original), ("SINK", self.released)];
         let (config, schema, shapes) = named_policy(self.config, &named)?;
@@ -82,9 +79,6 @@ impl Named<'_> {
 impl Measured {
     /// Reads the records before, the lines after and the lineage of a configuration with these groups, the file `file` in messages. Memory: 4 bytes a cell, before
     /// and after.
-    ///
-    /// # Errors
-    /// See [`EvaluationError`].
     pub fn read(
         config: Config,
         schema: &Arc<Schema>,
@@ -107,9 +101,6 @@ impl Measured {
 
 /// A configuration whose source or sink is the named file, its schema and its groups: those that the planner chose are those of its source.
 /// What was released may have been compressed since: of a sink this is the file that was.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn named_policy(path: &Path, named: &[(&str, &Path)]) -> Result<(Config, Arc<Schema>, Vec<GroupShape>), Failure> {
     // Audit records are written where a batch is released, not where its lines are read.
     let mut given = vec![("THRONG__SINK__AUDIT_TOPIC".to_owned(), String::new())];

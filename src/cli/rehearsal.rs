@@ -24,9 +24,6 @@ impl Watcher for Silent {
 }
 
 /// Makes a directory of mode 0700 that is removed when it goes out of use; `what` is part of its name.
-///
-/// # Errors
-/// When the system gives none.
 pub fn temporary_directory(what: &str) -> Result<TempDir, Failure> {
     let made = tempfile::Builder::new().prefix(&format!("throng-{what}-")).tempdir();
     Ok(made.context("no temporary directory can be made")?)
@@ -57,9 +54,6 @@ pub struct Written {
 }
 
 /// How the records of `input` are written down: as its name says; else like the file that the configuration reads, or as JSON.
-///
-/// # Errors
-/// Where a CSV file cannot be read.
 pub fn written(config: &Config, input: &Path) -> Result<Written, Failure> {
     let named = Format::named_by(&telling(input));
     let source = &config.source;
@@ -138,9 +132,6 @@ pub fn rehearse(
 
 impl Rehearsal {
     /// The lines of one output: how many, and the first `most` of them.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn lines(path: &Path, most: usize) -> anyhow::Result<(u64, Vec<String>)> {
         let file = match std::fs::File::open(path) {
             Ok(file) => file,

@@ -32,9 +32,6 @@ pub struct ReloadArgs {
 }
 
 /// Runs `throng reload`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &ReloadArgs) -> Result<(), Failure> {
     let config = config::load(&args.config, std::env::vars())?;
     let file = args.config.display();

@@ -32,9 +32,6 @@ pub struct Trial {
 }
 
 /// Reads `file` anew whenever it is asked to, or SIGHUP comes.
-///
-/// # Errors
-/// When the handler of the signal cannot be installed.
 pub fn reloading(file: &Path) -> Result<Reloading, Failure> {
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::clone(&hangup))

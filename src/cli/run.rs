@@ -52,18 +52,12 @@ pub struct RunArgs {
 const LOOK_AT_STOP: Duration = Duration::from_millis(100);
 
 /// A share as the command line gives it.
-///
-/// # Errors
-/// When it is no number between 0 and 1.
 pub fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "give a share between 0 and 1, for example 0.05".to_owned())
 }
 
 /// Runs `throng run`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let config = config::load(&args.config, std::env::vars())?;
     let file = args.config.display().to_string();
@@ -112,9 +106,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 
 /// Fails where the share of records lost is above `most`, or all were lost. `swallowed` of the lost ones are lines inside a
 /// quote that is likely to be open by mistake; `before`: something of others had been released.
-///
-/// # Errors
-/// [`Failure::Running`] then.
 pub fn refuse_loss(lost: f64, swallowed: u64, most: f64, before: bool) -> Result<(), Failure> {
     if lost > most || lost >= 1.0 {
         let lines = match swallowed {
@@ -134,9 +125,6 @@ pub fn refuse_loss(lost: f64, swallowed: u64, most: f64, before: bool) -> Result
 }
 
 /// Begins logging as configured; panics say where and never what.
-///
-/// # Errors
-/// When the format or level is unknown.
 pub fn begin_logging(config: &Config) -> Result<(), Failure> {
     silence_panic_payloads();
     init_logging(config.telemetry.log_format.as_str(), config.telemetry.log_level.as_str())
@@ -144,9 +132,6 @@ pub fn begin_logging(config: &Config) -> Result<(), Failure> {
 }
 
 /// A flag that SIGTERM and SIGINT set; a second one ends the process at once.
-///
-/// # Errors
-/// When the handlers cannot be installed.
 pub fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {

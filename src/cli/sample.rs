@@ -53,9 +53,6 @@ pub struct Sample {
 }
 
 /// Reads a sample; unreadable records are left out and counted.
-///
-/// # Errors
-/// When nothing is named, or it cannot be read.
 pub fn read(args: &SampleArgs) -> Result<Sample, Failure> {
     let Some(path) = &args.input else {
         return Err(Failure::Usage(anyhow!("no records are named: give a file")));
@@ -72,9 +69,6 @@ pub fn read(args: &SampleArgs) -> Result<Sample, Failure> {
 
 /// Reads the first `records` messages of the topics that a configuration, `file` in messages, names. No group is joined and
 /// nothing committed; the configuration's schema is not looked at. Attributes of keys come from there.
-///
-/// # Errors
-/// When they are no topics, or cannot be read.
 pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<Sample, Failure> {
     if config.source.kind == SourceKind::File {
         return Err(Failure::Usage(anyhow!("{file} reads a file: name that as INPUT")));

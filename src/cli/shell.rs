@@ -28,9 +28,6 @@ pub struct ManArgs {
 }
 
 /// Prints the completions of a shell.
-///
-/// # Errors
-/// When standard output takes no more.
 pub fn completions(args: &CompletionsArgs, mut command: clap::Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "throng", &mut script);
@@ -42,9 +39,6 @@ pub fn completions(args: &CompletionsArgs, mut command: clap::Command) -> Result
 }
 
 /// Writes a page of the manual for throng and for each of its commands.
-///
-/// # Errors
-/// When the folder cannot be made or written.
 pub fn man(args: &ManArgs, command: clap::Command) -> Result<(), Failure> {
     let folder = || format!("cannot write the pages to {}", args.folder.display());
     std::fs::create_dir_all(&args.folder).with_context(folder)?;

@@ -6,9 +6,6 @@ use crate::counting::shared_device;
 use anyhow::anyhow;
 
 /// Refuses what is for one data set at once.
-///
-/// # Errors
-/// [`Failure::Usage`] names the key.
 pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {
     if config.anonymize.ceiling.is_on() {
         return Err(Failure::Usage(anyhow!(
@@ -19,9 +16,6 @@ pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {
 }
 
 /// Refuses a configuration that needs a GPU where there is none.
-///
-/// # Errors
-/// [`Failure::Hardware`] then.
 pub fn refuse_missing_device(config: &Config, file: &str) -> Result<(), Failure> {
     if config.compute.backend == Backend::Cuda
         && let Err(error) = shared_device()

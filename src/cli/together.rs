@@ -24,9 +24,6 @@ pub struct Together {
 
 impl Together {
     /// Makes a directory, and those above it.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub fn directory(&mut self, path: &Path) -> Result<(), Failure> {
         let missing = path.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         self.directories = missing.map(Path::to_owned).collect();
@@ -60,9 +57,6 @@ impl Together {
     }
 
     /// Makes a file with these permissions, as far as the process grants them; false where one is there already.
-    ///
-    /// # Errors
-    /// When it cannot be made.
     pub fn make(&mut self, path: &Path, text: &str, mode: u32) -> Result<bool, Failure> {
         let said = || format!("{} cannot be written: name a writable --directory", path.display());
         let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {

@@ -7,9 +7,6 @@ use anyhow::anyhow;
 use std::path::Path;
 
 /// Refuses to write over what is read, or over what is written under another name.
-///
-/// # Errors
-/// [`Failure::Usage`] names both files.
 pub fn refuse_overwriting(written: &[Used], read: &[Used]) -> Result<(), Failure> {
     overwritten(written, read).map_or(Ok(()), |said| Err(Failure::Usage(anyhow!(said))))
 }

@@ -15,9 +15,6 @@ pub enum FormatArg {
 }
 
 /// A separator as the command line gives it.
-///
-/// # Errors
-/// When it is not one ASCII character that can be one.
 pub fn separator(text: &str) -> Result<u8, String> {
     match text {
         "tab" | "\\t" => Ok(b'\t'),
@@ -29,17 +26,11 @@ pub fn separator(text: &str) -> Result<u8, String> {
 }
 
 /// A size as the command line gives it.
-///
-/// # Errors
-/// When it is none.
 pub fn size(text: &str) -> Result<u64, String> {
     config::parse_size(text).ok_or("give a size such as 500MiB or 4GiB".to_owned())
 }
 
 /// The format of a file: `asked`, or by its extension; the separator of CSV likewise, or by its first line.
-///
-/// # Errors
-/// When the first line cannot be read.
 pub fn format_of(path: &Path, asked: Option<FormatArg>, separator: Option<u8>) -> Result<Format, TableError> {
     let kind = asked.unwrap_or_else(|| match config::Format::of_path(&telling(path)) {
         config::Format::Csv => FormatArg::Csv,

@@ -51,9 +51,6 @@ impl<Q, A> Requests<Q, A> {
     }
 
     /// Sends a request; the answer comes by the channel.
-    ///
-    /// # Errors
-    /// See [`NotTaken`].
     pub fn send(&self, request: Q) -> Result<oneshot::Receiver<A>, NotTaken> {
         let (answer, answered) = oneshot::channel();
         match self.0.try_send((request, answer)) {

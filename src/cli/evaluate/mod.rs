@@ -67,9 +67,6 @@ pub struct EvaluateArgs {
 }
 
 /// Runs `throng evaluate`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     let named = Named {

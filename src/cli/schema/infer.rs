@@ -104,9 +104,6 @@ fn sample(args: &InferArgs) -> Result<Sample, Failure> {
 }
 
 /// Refuses to write over what is there.
-///
-/// # Errors
-/// [`Failure::Usage`] names it.
 pub fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && std::fs::symlink_metadata(path).is_ok_and(|found| !is_device(&found)) {
         return Err(Failure::Usage(anyhow!("{} is there already: name another file, or --force", path.display())));
@@ -122,9 +119,6 @@ fn is_device(found: &std::fs::Metadata) -> bool {
 const EFFORT: Duration = Duration::from_secs(10);
 
 /// The schema of a sample.
-///
-/// # Errors
-/// Where nothing may be said of the records.
 pub fn propose(sample: &Sample, subject: Option<&str>, k: u32, name: &str, endless: bool) -> Result<Inferred, Failure> {
     let asked = Asked {
         k: u64::from(k),

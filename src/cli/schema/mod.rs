@@ -13,9 +13,6 @@ pub enum SchemaArgs {
 }
 
 /// Runs `throng schema`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &SchemaArgs) -> Result<(), Failure> {
     match args {
         SchemaArgs::Infer(args) => infer::run(args),

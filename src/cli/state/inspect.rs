@@ -28,9 +28,6 @@ pub struct InspectArgs {
 }
 
 /// Runs `throng state inspect`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let (config, file) = args.named.load()?;
     let checked = Checked::new(config, &file)?;

@@ -18,9 +18,6 @@ pub enum StateArgs {
 }
 
 /// Runs `throng state`.
-///
-/// # Errors
-/// See [`Failure`].
 pub fn run(args: &StateArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     match args {

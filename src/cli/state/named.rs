@@ -16,9 +16,6 @@ pub struct Named {
 
 impl Named {
     /// The configuration, and its name in messages.
-    ///
-    /// # Errors
-    /// Every problem of the configuration.
     pub fn load(&self) -> Result<(Config, String), Failure> {
         Ok((config::load(&self.config, std::env::vars())?, self.config.display().to_string()))
     }

@@ -55,9 +55,6 @@ pub struct Eraser<'a> {
 
 impl<'a> Eraser<'a> {
     /// Begins with nothing removed.
-    ///
-    /// # Errors
-    /// When the state cannot be read.
     pub fn new(
         store: &Store,
         keys: ErasedKeys,
@@ -71,9 +68,6 @@ impl<'a> Eraser<'a> {
     }
 
     /// Counts what would be removed.
-    ///
-    /// # Errors
-    /// As for [`Editor::edit`].
     pub fn count(&mut self, store: &Store) -> Result<(), StateError> {
         store.visit(|kind, key, sealed| self.edit(store, kind, key, sealed).map(drop))
     }

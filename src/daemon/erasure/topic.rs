@@ -79,9 +79,6 @@ impl Drop for TopicReader {
 
 impl TopicReader {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// When the system gives none.
     pub fn start(topic: ErasureTopic) -> Result<Self, ErasureTopicError> {
         let (sender, requests) = Requests::channel(1);
         let is_over = Arc::new(AtomicBool::new(false));
@@ -92,9 +89,6 @@ impl TopicReader {
     }
 
     /// Returns the request that waits, if one does.
-    ///
-    /// # Errors
-    /// When the topic cannot be read on.
     pub fn next_request(&mut self) -> Result<Option<Request<ErasureRequest, Answer>>, ErasureTopicError> {
         match self.requests.try_recv() {
             Ok(request) => Ok(Some(request)),

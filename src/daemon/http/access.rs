@@ -27,9 +27,6 @@ pub struct Access {
 
 impl Access {
     /// Access as configured.
-    ///
-    /// # Errors
-    /// When the file of the token cannot be used.
     pub fn new(configured: &Telemetry) -> Result<Self, AccessError> {
         let hosts = configured.allowed_hosts.iter().map(|name| plain(name)).collect();
         let token = configured.token()?.map(|token| Sha256::digest(token.expose()).into());

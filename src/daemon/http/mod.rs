@@ -42,9 +42,6 @@ pub struct Site {
 
 impl Site {
     /// The pages as configured.
-    ///
-    /// # Errors
-    /// [`HttpError::Token`] or [`HttpError::Tls`]: a file cannot be used.
     pub fn new(telemetry: Telemetry, configured: &config::Telemetry) -> Result<Self, HttpError> {
         let tls = tls::acceptor(&configured.tls)?;
         Ok(Self { telemetry, access: Arc::new(Access::new(configured)?), tls, erasures: None, reloads: None })
@@ -61,9 +58,6 @@ impl Site {
 }
 
 /// Listens on `address`; port 0 takes a free one (see `local_addr`).
-///
-/// # Errors
-/// [`HttpError::Bind`]: the address is taken or is not of this machine.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, HttpError> {
     TcpListener::bind(address).await.map_err(|source| HttpError::Bind { address, source })
 }

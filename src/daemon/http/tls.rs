@@ -27,9 +27,6 @@ pub enum HttpError {
 }
 
 /// What accepts TLS connections; none where no certificate is configured.
-///
-/// # Errors
-/// [`HttpError::Tls`]: a file cannot be read, is not PEM, or the key is another certificate's.
 pub(super) fn acceptor(configured: &PagesTls) -> Result<Option<TlsAcceptor>, HttpError> {
     let (Some(cert_file), Some(key_file)) = (&configured.cert_file, &configured.key_file) else { return Ok(None) };
     let (cert, key) = ("telemetry.tls.cert_file", "telemetry.tls.key_file");

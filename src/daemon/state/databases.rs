@@ -14,9 +14,6 @@ use std::path::Path;
 const DATABASE: &str = "database";
 
 /// Takes the directory for this process, for as long as the file is open.
-///
-/// # Errors
-/// [`StateError::Locked`] when another process has it.
 pub fn lock(path: &Path) -> Result<fs::File, StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.join(LOCK));
@@ -37,9 +34,6 @@ fn generation(name: &str) -> Option<u64> {
 }
 
 /// The name of the database that is in force.
-///
-/// # Errors
-/// When the file that names it cannot be read, or names none.
 pub fn database(path: &Path) -> Result<String, StateError> {
     match fs::read_to_string(path.join(DATABASE)) {
         Ok(name) if generation(name.trim()).is_some() => Ok(name.trim().to_owned()),
@@ -66,9 +60,6 @@ pub fn name_database(path: &Path, name: &str) -> Result<(), StateError> {
 }
 
 /// Brings the folder of the database `name`, and that it is there, onto the disk.
-///
-/// # Errors
-/// When the disk fails.
 pub fn onto_disk(path: &Path, name: &str) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     for folder in [path.join(name), path.to_owned()] {
@@ -79,9 +70,6 @@ pub fn onto_disk(path: &Path, name: &str) -> Result<(), StateError> {
 
 /// Removes every database but the one that is in force: one that was never finished, or whose place another has taken. For whoever has
 /// [locked](lock) the directory.
-///
-/// # Errors
-/// When one cannot be removed.
 pub fn clear_databases(path: &Path, in_force: &str) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let mut removed = false;

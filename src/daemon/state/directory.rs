@@ -116,9 +116,6 @@ pub(super) const FIRST: &str = "db";
 pub(super) const LOCK: &str = "lock";
 
 /// Expects a directory that is a state, made to its end.
-///
-/// # Errors
-/// [`StateError::Missing`].
 pub fn must_exist(path: &Path) -> Result<(), StateError> {
     let is_there =
         path.join("format").try_exists().map_err(|source| StateError::Io { path: path.to_owned(), source })?;
@@ -126,9 +123,6 @@ pub fn must_exist(path: &Path) -> Result<(), StateError> {
 }
 
 /// Opens or makes the directory with mode 0700. True if it is new.
-///
-/// # Errors
-/// When it cannot be made, or has something else in it.
 pub fn prepare(path: &Path) -> Result<bool, StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     if !path.exists() {
@@ -157,9 +151,6 @@ pub fn prepare(path: &Path) -> Result<bool, StateError> {
 }
 
 /// Tells a wrong secret before anything else is opened; a new directory is given the check value.
-///
-/// # Errors
-/// [`StateError::WrongSecret`], or when the file cannot be read or made.
 pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let file = path.join("check");
@@ -177,9 +168,6 @@ pub fn check_secret(path: &Path, check: &[u8; 32], new: bool) -> Result<(), Stat
 }
 
 /// Reads the `format` file, or writes it last of all, when everything else is in place.
-///
-/// # Errors
-/// When the format is another.
 pub fn check_format(path: &Path) -> Result<(), StateError> {
     let file = path.join("format");
     let text = fs::read_to_string(&file).map_err(|source| StateError::Io { path: file, source })?;
@@ -194,9 +182,6 @@ pub fn check_format(path: &Path) -> Result<(), StateError> {
 }
 
 /// Writes the `format` file.
-///
-/// # Errors
-/// When it cannot be written.
 pub fn write_format(path: &Path) -> Result<(), StateError> {
     put(path, "format", format!("throng-state {FORMAT}\n").as_bytes())?;
     made(path)
@@ -216,9 +201,6 @@ fn remove(path: &Path, name: &str) -> Result<(), StateError> {
 }
 
 /// Writes a file of the directory whole or not at all.
-///
-/// # Errors
-/// When it cannot be written.
 pub(super) fn put(path: &Path, name: &str, bytes: &[u8]) -> Result<(), StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let unfinished = path.join(format!("{name}.new"));
@@ -274,9 +256,6 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
 }
 
 /// The keys of the directory: of `secret`, or of the one that it keeps itself, which a `new` one draws.
-///
-/// # Errors
-/// When it keeps none, or it cannot be read or made.
 pub fn keys(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<Keys, StateError> {
     Ok(match secret {
         Some(secret) => Keys::derive(secret),
@@ -286,9 +265,6 @@ pub fn keys(path: &Path, secret: Option<&[u8]>, new: bool) -> Result<Keys, State
 
 /// The secret kept in the directory itself, made on first use: enough to key digests, but whoever has the directory has it
 /// too. A secret from elsewhere protects the state at rest as well.
-///
-/// # Errors
-/// When it cannot be read or made.
 fn local_secret(path: &Path, new: bool) -> Result<Vec<u8>, StateError> {
     use rand::{TryRngCore, rngs::OsRng};
     let file = path.join("secret");

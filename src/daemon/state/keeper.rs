@@ -92,9 +92,6 @@ fn need(path: &Path, bytes: usize) -> Result<(), StateError> {
 
 impl Keeper {
     /// Opens the database `name` in `path` on a thread of its own.
-    ///
-    /// # Errors
-    /// When it cannot be opened, has no room to be opened in, or does not answer.
     pub(super) fn open(path: &Path, name: &str) -> Result<Self, StateError> {
         need(path, 0)?;
         // One waits at most: a glance that nobody waits for any more may still be at work.
@@ -142,9 +139,6 @@ impl Keeper {
     }
 
     /// Looks something up.
-    ///
-    /// # Errors
-    /// When the database fails or does not answer.
     pub(super) fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Database) -> sled::Result<T> + Send + 'static,

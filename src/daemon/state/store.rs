@@ -189,18 +189,12 @@ impl Store {
     }
 
     /// Opens and reads a sealed value at its key.
-    ///
-    /// # Errors
-    /// [`StateError::Damaged`].
     pub fn open_value<T: DeserializeOwned>(&self, key: &[u8], sealed: &[u8]) -> Result<T, StateError> {
         let plain = self.sealer.open(key, sealed).ok_or_else(|| self.damaged("a value does not open"))?;
         postcard::from_bytes(&plain).map_err(|_| self.damaged("a value cannot be read"))
     }
 
     /// Reads a value; none where there is none.
-    ///
-    /// # Errors
-    /// When it is damaged, or the database fails.
     pub fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StateError> {
         let wanted = key.to_vec();
         match self.keeper.read(move |d| d.tree.get(wanted))? {
@@ -239,9 +233,6 @@ impl Store {
     }
 
     /// Writes where the stream stands before its first batch.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn begin(&mut self, progress: &Progress) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         batch.insert(PROGRESS, self.seal(PROGRESS, progress));
@@ -261,9 +252,6 @@ impl Store {
 
     /// Writes profiles that have changed, and the effect of the last batch. Whatever batch was intended and has not left is given
     /// up: it is not to be repeated.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn settle_profiles(&mut self, changes: Vec<ProfileChange>, ledger: &Ledger) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         self.known.profiles.note(changes);
@@ -290,9 +278,6 @@ impl Store {
     }
 
     /// Writes now what became of the last intended batch.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn flush(&mut self, ledger: &Ledger) -> Result<(), StateError> {
         if !self.is_behind() {
             return Ok(());

@@ -51,26 +51,17 @@ impl Store {
 
     /// Binds the state to one stream: the schema that gives positions and texts their meaning, and the source that offsets
     /// belong to. `stream` describes both.
-    ///
-    /// # Errors
-    /// [`StateError::OtherStream`] when the state belongs to another.
     pub fn bind(&mut self, stream: &str) -> Result<(), StateError> {
         self.bind_to(STREAM, stream, |store, _| Some(StateError::OtherStream(store.path.clone())))
     }
 
     /// Binds the state to where its batches leave to: what one audience has seen is no crowd for another. `sink` describes it.
-    ///
-    /// # Errors
-    /// [`StateError::OtherSink`] when the state has released to another.
     pub fn bind_sink(&mut self, sink: &str) -> Result<(), StateError> {
         self.bind_to(SINK, sink, |store, _| Some(StateError::OtherSink(store.path.clone())))
     }
 
     /// Binds the state to the groups in which its batches leave, spelled as a configuration does; a `fresh` one, which has released
     /// nothing yet, to whatever they are now.
-    ///
-    /// # Errors
-    /// [`StateError::OtherGroups`] when the state has released in others.
     pub fn bind_groups(&mut self, groups: &str, fresh: bool) -> Result<(), StateError> {
         self.bind_to(GROUPS, groups, |store, known| {
             (!fresh).then(|| StateError::OtherGroups { path: store.path.clone(), groups: known })
@@ -78,25 +69,16 @@ impl Store {
     }
 
     /// Digest of the policy under which the last batches were made or tried; none in a state without batches.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn policy(&self) -> Result<Option<[u8; 32]>, StateError> {
         self.read(POLICY)
     }
 
     /// Notes that batches are made under another policy from here on.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn note_policy(&mut self, digest: &[u8; 32]) -> Result<(), StateError> {
         self.put(POLICY, digest)
     }
 
     /// Notes the input that this job takes in; returns whether it differs from that of the last job.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn note_input(&mut self, digest: &[u8; 32]) -> Result<bool, StateError> {
         let is_new = self.read::<[u8; 32]>(JOB)?.as_ref() != Some(digest);
         if is_new {
@@ -107,9 +89,6 @@ impl Store {
 
     /// Notes that this process may alter what it releases; returns whether any process of this state may have: altered records may
     /// wait long, and the outputs keep them.
-    ///
-    /// # Errors
-    /// When it cannot be read or written.
     pub fn note_untruthful(&mut self, alters: bool) -> Result<bool, StateError> {
         let noted = self.read(UNTRUTHFUL)?.unwrap_or(false);
         if alters && !noted {
@@ -119,18 +98,12 @@ impl Store {
     }
 
     /// Position in the erasure topic: no offsets where the state has none of `topic`.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn erasure_position(&self, topic: &str) -> Result<TopicPosition, StateError> {
         let known = self.read::<TopicPosition>(ERASURE_POSITION)?.filter(|known| known.topic == topic);
         Ok(known.unwrap_or_else(|| TopicPosition { topic: topic.to_owned(), next: BTreeMap::new() }))
     }
 
     /// Writes the position in the erasure topic by itself: no message before it names anybody.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn note_erasure_position(&mut self, position: &TopicPosition) -> Result<(), StateError> {
         self.put(ERASURE_POSITION, position)
     }

@@ -23,9 +23,6 @@ pub struct Examined {
 
 impl Store {
     /// Opens and reads every value; `passed` is told the bytes of each.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn examine(&self, mut passed: impl FnMut(u64)) -> Result<BTreeMap<&'static str, Examined>, StateError> {
         let mut found: BTreeMap<&'static str, Examined> = BTreeMap::new();
         self.visit(|kind, key, sealed| {

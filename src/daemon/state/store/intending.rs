@@ -60,9 +60,6 @@ impl Store {
 
     /// Notes that batch `sequence`, which was intended, has not left and is not repeated: others have its records now. Its intent goes
     /// with the next [`intend`](Self::intend) or [`flush`](Self::flush).
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn give_up(&mut self, sequence: u64) -> Result<(), StateError> {
         self.known.given_up = true;
         self.discard_rows(sequence)
@@ -74,9 +71,6 @@ impl Store {
     }
 
     /// Settles the intent found at start: the batch `has_left` or not.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub fn settle_recovered(&mut self, intent: Intent, has_left: bool, ledger: &mut Ledger) -> Result<(), StateError> {
         if has_left {
             if let Some(delta) = &intent.ledger {

@@ -56,9 +56,6 @@ impl Store {
     }
 
     /// Refuses a state that ends before the last job did: a database that has lost its end is an older copy of itself.
-    ///
-    /// # Errors
-    /// [`StateError::Damaged`].
     pub fn expect_last_job(&self, sequence: u64) -> Result<(), StateError> {
         let path = self.path.join(ENDS_WITH);
         match std::fs::read_to_string(&path) {

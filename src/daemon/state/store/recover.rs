@@ -74,9 +74,6 @@ fn first_number(deltas: &[(Vec<u8>, sled::IVec)]) -> Option<u64> {
 
 impl Store {
     /// Loads what was applied into `ledger`, as [`open`](Self::open) does, and forgets what this store knew of another database.
-    ///
-    /// # Errors
-    /// When a value is damaged, or the database fails.
     pub fn load(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
         self.known = Known { shard_sequence: vec![0; SHARDS], ..Known::default() };
         let mut found = Recovered {

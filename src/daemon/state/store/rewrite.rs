@@ -33,9 +33,6 @@ pub enum Edit {
 /// Changes that a rewrite makes.
 pub trait Editor {
     /// Edits one value. Called by descending keys, first for the rows of the window.
-    ///
-    /// # Errors
-    /// When the value is damaged.
     fn edit(&mut self, store: &Store, kind: Kind, key: &[u8], sealed: &[u8]) -> Result<Edit, StateError>;
 
     /// Values that are written last, sealed.
@@ -88,9 +85,6 @@ impl Store {
     }
 
     /// Visits all values, in the order of [`Editor::edit`].
-    ///
-    /// # Errors
-    /// When the database or `visit` fails.
     pub fn visit(&self, mut visit: impl FnMut(Kind, &[u8], &[u8]) -> Result<(), StateError>) -> Result<(), StateError> {
         self.read_parts(|window, part| {
             part.iter().try_for_each(|(key, sealed)| visit(Kind::of(window, key), key, sealed))
@@ -166,9 +160,6 @@ impl Store {
 
     /// Rewrites a database that takes more than 64 MiB and six times the bytes of its values: what a killed process has not freed stays on
     /// the disk. Without room for the copy the database stays as it is.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub(super) fn compact(&mut self) -> Result<(), StateError> {
         let disk = self.keeper.read(|d| d.db.size_on_disk())?;
         if disk < MIN_COMPACTED {
@@ -197,9 +188,6 @@ impl Store {
 
     /// Goes on with a copy of the database: the state stays as it is until [`keep_copy`](Self::keep_copy). The next start removes a copy
     /// that is not kept.
-    ///
-    /// # Errors
-    /// When the copy cannot be written.
     pub fn work_on_copy(&mut self) -> Result<(), StateError> {
         let name = databases::next_database(&self.database);
         let copy = Keeper::open(&self.path, &name)?;
