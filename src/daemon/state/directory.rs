@@ -184,11 +184,6 @@ pub fn check_format(path: &Path) -> Result<(), StateError> {
 /// Writes the `format` file.
 pub fn write_format(path: &Path) -> Result<(), StateError> {
     put(path, "format", format!("throng-state {FORMAT}\n").as_bytes())?;
-    made(path)
-}
-
-/// Notes that the directory has been made.
-fn made(path: &Path) -> Result<(), StateError> {
     remove(path, MAKING)
 }
 
@@ -223,7 +218,7 @@ pub fn clear_unfinished(path: &Path, new: bool, in_force: &str) -> Result<(), St
     let io = |source| StateError::Io { path: path.to_owned(), source };
     remove(path, PROBE)?;
     if !new {
-        made(path)?;
+        remove(path, MAKING)?;
     }
     let void = new && path.join(MAKING).exists();
     let folder = path.join(in_force);

@@ -67,11 +67,6 @@ impl Recovered {
     }
 }
 
-/// The number of the first of some deltas, which come in the order of their numbers.
-fn first_number(deltas: &[(Vec<u8>, sled::IVec)]) -> Option<u64> {
-    deltas.first().and_then(|(key, _)| number_of(key))
-}
-
 impl Store {
     /// Loads what was applied into `ledger`, as [`open`](Self::open) does, and forgets what this store knew of another database.
     pub fn load(&mut self, ledger: &mut Ledger) -> Result<Recovered, StateError> {
@@ -99,7 +94,8 @@ impl Store {
         // In the order in which they left: how long somebody has been seen for is counted batch by batch, and where a memory
         // is full the first to come find room.
         let deltas = self.scan("delta")?;
-        self.known.first_delta = first_number(&deltas).unwrap_or(found.progress.sequence + 1);
+        self.known.first_delta =
+            deltas.first().and_then(|(key, _)| number_of(key)).unwrap_or(found.progress.sequence + 1);
         for (key, sealed) in deltas {
             ledger.apply(&self.open_value(&key, &sealed)?);
             found.deltas += 1;
