@@ -2,18 +2,11 @@
 
 use crate::html::steers;
 use crate::risk::identifiers::Reason;
+use indicatif::HumanCount;
 
 /// `1234567` as `1,234,567`.
 pub fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    HumanCount(n).to_string()
 }
 
 /// `1 record`, `2 records`.
