@@ -118,7 +118,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     }
     println!("{}: {}", schema.display(), summary(&inferred));
     println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers));
-    if let Some(hint) = hint(&inferred) {
+    if let Some(hint) = hint(&inferred, args.topic.is_some()) {
         println!("{hint}");
     }
     println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
@@ -129,14 +129,19 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records of one person that leave but one line a batch are most of a stream of few people: that is said before somebody misses them.
-fn hint(inferred: &Inferred) -> Option<String> {
-    let batch = config::Batch::default().max_records as u64;
-    let people = inferred.people;
-    let lines = inferred.records.div_ceil(batch.max(1)) * people;
+/// Most records of a data set with few people are thinned, since a person has one line in a batch and group: a hint for those who expect them all.
+fn hint(inferred: &Inferred, is_stream: bool) -> Option<String> {
+    // A file is one batch.
+    let (batches, divided) = if is_stream {
+        let batch = config::Batch::default().max_records as u64;
+        (inferred.records.div_ceil(batch), "in a batch leaves")
+    } else {
+        (1, "leaves, since a file is one batch")
+    };
+    let lines = batches * inferred.people;
     (inferred.schema.subject.is_some() && lines * 2 < inferred.records).then(|| {
         format!(
-            "of each person one line a batch and group leaves: at most {} lines a group of these {} records. Smaller batches \
+            "of each person one line a group {divided}: at most {} lines a group of these {} records. Smaller batches \
              (batch.max_records) give more; privacy.max_lines_per_subject does too, and docs/guarantees.md says what that tells",
             text::number(lines),
             text::number(inferred.records)

@@ -9,13 +9,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Keys (and all below them) for which a reload is refused, and why.
-const REFUSED: [(&str, &str); 6] = [
+const REFUSED: [(&str, &str); 7] = [
     ("source.kind", "the state belongs to its source"),
     ("source.topics", "the state belongs to its topics"),
     ("source.group", "the offsets of the state are those of its consumer group"),
     ("state.path", "a reload keeps the state"),
     ("telemetry.log_format", "the log is opened once for the process"),
     ("telemetry.log_level", "the log is opened once for the process"),
+    ("tuning.shutdown_time", "the watch over the end is set once for the process"),
 ];
 
 /// Keys for which a reload is refused once something was released.
@@ -133,12 +134,13 @@ mod tests {
 
     #[test]
     fn keys_that_the_state_or_the_process_is_bound_to_are_refused_by_name() {
-        let cases: [(fn(&mut Config), &str); 7] = [
+        let cases: [(fn(&mut Config), &str); 8] = [
             (|c| c.source.group = "other".to_owned(), "source.group"),
             (|c| c.source.topics = vec!["other".to_owned()], "source.topics"),
             (|c| c.sink.topic = "other".to_owned(), "sink.topic"),
             (|c| c.state.path = "other".into(), "state.path"),
             (|c| c.telemetry.log_format = crate::config::LogFormat::Json, "telemetry.log_format"),
+            (|c| c.tuning.shutdown_time = Duration::from_secs(9), "tuning.shutdown_time"),
             (|c| c.secret = crate::config::Secret::new(vec![7; 32]).ok(), "state.secret_file"),
             (|c| c.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into(), "schema.file"),
         ];

@@ -2,8 +2,7 @@
 //! or beside the outputs of a file run (`sink.audit_file`).
 //!
 //! A record holds no value of the data. Its counts by outcome are those that the status page shows exactly (decision 0025). The smallest
-//! crowd of each group is exact too, where the page caps it at k: a reader of the output can count it only where a subject has at most
-//! one line in a batch (`privacy.max_lines_per_subject` = 1, the default). So the topic is for the custodian.
+//! crowd of each group is capped at the required one, as on the page: a larger number is the size of one crowd.
 
 use crate::config::{Config, SourceKind};
 use crate::daemon::state::records::OffsetRange;
@@ -96,7 +95,7 @@ pub struct GroupRelease {
     pub name: String,
     /// Released lines.
     pub lines: u64,
-    /// Distinct subjects of its smallest class in this batch; 0 where nothing was released.
+    /// Distinct subjects of its smallest class in this batch, at most `required_crowd`; 0 where nothing was released.
     pub smallest_crowd: u64,
 }
 
@@ -157,7 +156,7 @@ impl Auditor {
         let groups = groups.iter().enumerate().map(|(at, name)| GroupRelease {
             name: (*name).to_owned(),
             lines: verified.len(at) as u64,
-            smallest_crowd: verified.smallest_crowd(at),
+            smallest_crowd: verified.smallest_crowd(at).min(self.required_crowd),
         });
         AuditRecord {
             format: FORMAT,
