@@ -12,7 +12,7 @@ use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, Records
 use throng::codec::JsonCodec;
 use throng::codec::LineFormat;
 use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
-use throng::daemon::engine::terms::group_terms;
+use throng::daemon::engine::verifier_terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
 use throng::io::input::InputBatch;
 use throng::ledger::per_subject::Ledger;

@@ -106,8 +106,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
         Ok((config, checked))
     };
     let ((old, old_checked), (new, new_checked)) = (loaded(&args.old)?, loaded(&args.new)?);
-    let mut needs_start: Vec<String> =
-        refusals(&old_checked, &new_checked).into_iter().map(|refusal| refusal.key).collect();
+    let mut needs_start: Vec<String> = refusals(&old_checked, &new_checked).into_iter().map(|(key, _)| key).collect();
     needs_start.dedup();
     let changed = changed(&old, &new);
     // Who is few is the same in both: with another k of its own the stricter policy would single out more people.

@@ -9,7 +9,7 @@ use crate::evaluation::lineage::Lineage;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{self, ReleasedGroup};
 use crate::records::schema::Schema;
-use crate::start::grown::settle;
+use crate::start::chosen::settle;
 use crate::start::sampling::SamplingError;
 use crate::start::schema::load_schema;
 use crate::start::shapes::group_shapes;

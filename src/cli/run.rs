@@ -127,7 +127,7 @@ pub fn refuse_loss(lost: f64, swallowed: u64, most: f64, before: bool) -> Result
 /// Begins logging as configured; panics say where and never what.
 pub fn begin_logging(config: &Config) -> Result<(), Failure> {
     silence_panic_payloads();
-    init_logging(config.telemetry.log_format.as_str(), config.telemetry.log_level.as_str())
+    init_logging(config.telemetry.log_format.name(), config.telemetry.log_level.name())
         .map_err(|e| Failure::Usage(e.into()))
 }
 

@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 
 use toml::Value;
 
-use super::{
-    nearest::nearest,
-    problem::Problem,
-    refused::refused,
-    shape::{Key, Shape},
-};
+use super::problem::{Problem, nearest, refused};
+use super::shape::{Key, Shape};
 
 const PREFIX: &str = "THRONG__";
 const PLACE: &str = "environment";

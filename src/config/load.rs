@@ -2,14 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::{
-    Batch, Config, Group, Problem, Secret, Tuning, access, credentials,
-    environment::{self, Overrides},
-    properties::is_secret,
-    reference,
-    shape::{self, Shape},
-    validate,
-};
+use super::environment::{self, Overrides};
+use super::properties::is_secret;
+use super::shape::{self, Shape};
+use super::{Batch, Config, Group, Problem, Secret, Tuning, reference, secret as secrets, validate};
 
 const SECRET_VARIABLE: &str = "THRONG_SECRET";
 
@@ -36,9 +32,6 @@ pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<
 }
 
 /// Like [`load`], from the text of a file that is called `file` in problems.
-///
-/// # Errors
-/// As [`load`].
 pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
     let env: BTreeMap<String, String> = env.collect();
     let Shape::Section(keys) = Shape::of(&reference::inlined()) else {
@@ -72,8 +65,7 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
     };
     if readable {
         problems.extend(judge(&config, file, &overrides, &settled));
-        problems.extend(access::problems(&config.telemetry, file));
-        problems.extend(credentials::problems(&config, file));
+        problems.extend(secrets::problems(&config, file));
     }
     match secret(&config, env.get(SECRET_VARIABLE), file) {
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: Tuning::of(&env), ..config }),

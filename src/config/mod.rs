@@ -5,35 +5,22 @@
 //!
 //! Paths are relative to the working directory of the process, in the file and in the environment alike.
 
-mod access;
 mod anonymize;
-mod batch;
-mod ceiling;
-mod complaint;
-mod credentials;
+mod choice;
 mod environment;
-mod erasure;
 mod join;
-mod joins;
 mod load;
-mod model;
-mod nearest;
-mod output;
 mod paths;
 mod plan;
 mod privacy;
 mod problem;
-mod process;
 mod properties;
 mod quantity;
 mod reference;
-mod refused;
-mod registry;
 mod secret;
 mod security;
 mod service;
 mod shape;
-mod shared;
 mod sink;
 mod source;
 mod test;
@@ -41,30 +28,22 @@ mod treatment;
 mod tuning;
 mod validate;
 
-pub use access::AccessError;
-pub use anonymize::{Anonymize, Measure, Strategy, Transformation};
-pub use batch::Batch;
-pub use ceiling::Ceiling;
-pub use erasure::Erasure;
+pub use anonymize::{Anonymize, Ceiling, Measure, Strategy, Transformation};
 pub use join::Join;
 pub use load::{load, parse};
-pub use model::{Diversity, GroundDistance, ModelKind, PrivacyModel};
-pub use output::{Output, OutputShape};
 pub use paths::{Used, is_same_file, overwritten, place};
 pub use plan::{Group, Grouping, Keep, Plan};
-pub use privacy::Privacy;
+pub use privacy::{Diversity, GroundDistance, ModelKind, Privacy, PrivacyModel};
 pub use problem::Problem;
-pub use process::Process;
 pub use properties::Properties;
 pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
-pub use registry::Registry;
-pub use secret::{Secret, SecretError};
+pub use secret::{AccessError, Secret, SecretError};
 pub use security::{Mechanism, Oauth, Protocol, Security};
-pub use service::{Backend, Compute, LogFormat, LogLevel, PagesTls, State, Telemetry};
-pub use sink::{JOINED, Rows, Sink, SinkKind, placed};
+pub use service::{Backend, Batch, Compute, Erasure, LogFormat, LogLevel, PagesTls, Process, State, Telemetry};
+pub use sink::{JOINED, Output, OutputShape, Rows, Sink, SinkKind, placed};
 pub use source::{
-    Format, KeyFormat, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,
+    Format, KeyFormat, Registry, Schema, Source, SourceKind, Unknown, is_named_compressed, is_of_several, is_pattern,
 };
 pub use test::PolicyTest;
 pub use treatment::{Preset, Treat, Treatment, TreatmentRule, ValueKind};
@@ -140,31 +119,26 @@ pub struct Config {
 
 impl Config {
     /// Whether a run is a job over files: it reads them to the end, and its outputs replace what was there before.
-    #[must_use]
     pub fn is_job(&self) -> bool {
         self.source.kind == SourceKind::File && self.source.path != std::path::Path::new("-")
     }
 
     /// Whether a run keeps a state. Without, what it remembers ends with it.
-    #[must_use]
     pub fn has_state(&self) -> bool {
         !self.state.path.as_os_str().is_empty()
     }
 
     /// Records of which a dictionary must hold every value: those of the window, the planner's sample, and the batches.
-    #[must_use]
     pub fn rows_remembered(&self) -> usize {
         self.plan.window_records + self.plan.sample_records() + self.batch.max_records * self.batches_remembered()
     }
 
     /// Batches among them: those that are held, the one at work and the next, and another one of values that are made.
-    #[must_use]
     pub fn batches_remembered(&self) -> usize {
         self.privacy.max_hold_batches as usize + 2 + usize::from(self.treatment.makes_values())
     }
 
     /// Lines that wait for their delay at most.
-    #[must_use]
     pub fn max_waiting_lines(&self) -> usize {
         if self.privacy.longest_delay().is_zero() { 0 } else { self.tuning.max_waiting_lines }
     }
@@ -176,13 +150,11 @@ impl Config {
     }
 
     /// The first of these names, which stands for all where one file goes with all groups.
-    #[must_use]
     pub fn first_group(&self) -> &str {
         self.group_names().next().unwrap_or("all")
     }
 
     /// The names of the outputs, a file or a topic each: those of the groups, or [`JOINED`] where their rows are joined.
-    #[must_use]
     pub fn output_names(&self) -> Vec<&str> {
         match self.sink.rows {
             Rows::Fragments => self.group_names().collect(),
@@ -191,7 +163,6 @@ impl Config {
     }
 
     /// Whether any topic is read or written, so that `source.brokers` and `source.security` are used.
-    #[must_use]
     pub fn uses_kafka(&self) -> bool {
         self.source.kind == SourceKind::Kafka || self.sink.kind == SinkKind::Kafka
     }

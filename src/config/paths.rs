@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::complaint::Complaint;
+use super::problem::Complaint;
 use super::source::is_pattern;
 use super::{Config, Problem, Sink, SinkKind, SourceKind};
 
@@ -23,7 +23,6 @@ pub(super) fn is_dash(path: &Path) -> bool {
 
 /// Whether two paths lead to one file: `..`, symbolic links and hard links are seen through. A file that is not there
 /// yet is known by the place at which it would be made.
-#[must_use]
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
         return (a.dev(), a.ino()) == (b.dev(), b.ino());
@@ -33,7 +32,6 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
 
 /// The place of a path without links and `..`, as far as it is there; the rest as it is spelled. A link whose target is
 /// missing leads to the place of that target.
-#[must_use]
 pub fn place(path: &Path) -> PathBuf {
     let mut path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for _ in 0..MOST_LINKS {
@@ -66,13 +64,11 @@ pub struct Used {
 
 impl Used {
     /// A file, or what is read as one: all files of a directory or of a pattern.
-    #[must_use]
     pub fn file(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
         Self { key: key.into(), path: path.to_owned(), whole: path.is_dir() }
     }
 
     /// A directory, and everything in it.
-    #[must_use]
     pub fn directory(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
         Self { key: key.into(), path: path.to_owned(), whole: true }
     }
@@ -100,7 +96,6 @@ impl Used {
 
 /// What says of the first file that would be written over one that is read, or is written under another name; none where
 /// all of them are different. `-` is no file.
-#[must_use]
 pub fn overwritten(written: &[Used], read: &[Used]) -> Option<String> {
     let is_file = |used: &&Used| !empty(&used.path) && !is_dash(&used.path);
     written.iter().enumerate().filter(|(_, file)| is_file(file)).find_map(|(at, file)| {
@@ -181,7 +176,6 @@ pub(super) fn clashes(config: &Config) -> Vec<Complaint> {
 
 impl Config {
     /// The files that the configuration names for reading, the source and the files of the schema left out.
-    #[must_use]
     pub fn files_read(&self) -> Vec<Used> {
         let pages = &self.telemetry.tls;
         let named = [
@@ -200,7 +194,6 @@ impl Config {
     }
 
     /// The files that a daemon with this configuration would write, its outputs left out.
-    #[must_use]
     pub fn files_beside_the_output(&self) -> Vec<Used> {
         let mut files = Vec::new();
         if self.has_state() {
@@ -215,7 +208,6 @@ impl Config {
     }
 
     /// What is wrong with writing the lineage there: it is a file that the configuration names already.
-    #[must_use]
     pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {
         let lineage = Used { key: "--lineage".into(), path: lineage.to_owned(), whole: false };
         let used = used(self);

@@ -5,34 +5,23 @@ use std::{path::PathBuf, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::choice::choices;
 use super::quantity;
 
-/// Who says which attributes leave together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Grouping {
-    /// The configuration, by `[[group]]`; without any, all attributes leave together.
-    #[default]
-    Given,
-    /// The planner, at the start of a run, from `plan.prime` or from the first records of the source file: groups grow while
-    /// a merger costs less than `plan.price`.
-    Price,
-    /// The same, from the quasi-identifiers of these records: attributes that meet in none of them, pair by pair.
-    Cliques,
-    /// The same, from the largest sets of attributes that are no quasi-identifiers.
-    Border,
-}
-
-impl Grouping {
-    /// As the configuration spells it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Price => "price",
-            Self::Cliques => "cliques",
-            Self::Border => "border",
-        }
+choices! {
+    /// Who says which attributes leave together.
+    #[derive(Default)]
+    Grouping {
+        /// The configuration, by `[[group]]`; without any, all attributes leave together.
+        #[default]
+        Given = "given",
+        /// The planner, at the start of a run, from `plan.prime` or from the first records of the source file: groups grow while
+        /// a merger costs less than `plan.price`.
+        Price = "price",
+        /// The same, from the quasi-identifiers of these records: attributes that meet in none of them, pair by pair.
+        Cliques = "cliques",
+        /// The same, from the largest sets of attributes that are no quasi-identifiers.
+        Border = "border",
     }
 }
 
@@ -92,7 +81,6 @@ const SAMPLE_RECORDS: usize = 20_000;
 
 impl Plan {
     /// Records of the window on which candidates are measured.
-    #[must_use]
     pub fn sample_records(&self) -> usize {
         SAMPLE_RECORDS.min(self.window_records)
     }

@@ -1,12 +1,13 @@
 //! Properties passed through to librdkafka, and which of them may not be.
 
-use std::{collections::BTreeMap, fmt};
-
+use super::problem::Complaints;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// Properties that the exactly-once protocol depends on, and how to get what they would change.
-pub(super) const OWNED: [(&str, &str); 10] = [
+const OWNED: [(&str, &str); 10] = [
     ("enable.auto.commit", "offsets are committed in the transaction of their batch"),
     ("enable.auto.offset.store", "offsets are committed in the transaction of their batch"),
     ("isolation.level", "only committed records are read"),
@@ -20,11 +21,11 @@ pub(super) const OWNED: [(&str, &str); 10] = [
 ];
 
 /// The property that says how members of the group are kept apart, and its values.
-pub(super) const GROUP_PROTOCOL: &str = "group.protocol";
-pub(super) const GROUP_PROTOCOLS: [&str; 2] = ["classic", "consumer"];
+const GROUP_PROTOCOL: &str = "group.protocol";
+const GROUP_PROTOCOLS: [&str; 2] = ["classic", "consumer"];
 
 /// Properties that the brokers decide where the group's protocol is `consumer`, and what decides them there.
-pub(super) const DECIDED_BY_BROKERS: [(&str, &str); 3] = [
+const DECIDED_BY_BROKERS: [(&str, &str); 3] = [
     ("session.timeout.ms", "group.consumer.session.timeout.ms"),
     ("heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
     ("group.protocol.type", "group.coordinator.rebalance.protocols"),
@@ -52,7 +53,6 @@ pub struct Properties(pub BTreeMap<String, String>);
 
 impl Properties {
     /// Whether members of the group are kept apart by the brokers (KIP-848).
-    #[must_use]
     pub fn has_consumer_protocol(&self) -> bool {
         self.0.get(GROUP_PROTOCOL).is_some_and(|protocol| protocol == "consumer")
     }
@@ -81,6 +81,40 @@ impl Serialize for Properties {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.printable())
     }
+}
+
+/// What stands in the table of the source.
+pub(super) fn source(properties: &Properties, found: &mut Complaints) {
+    owned("source", properties, found);
+    let Some(protocol) = properties.0.get(GROUP_PROTOCOL) else { return };
+    let known = GROUP_PROTOCOLS.contains(&protocol.as_str());
+    let remedy = "give \"classic\", or \"consumer\" for brokers of Kafka 4.0 and later";
+    found.unless(known, &key("source", GROUP_PROTOCOL), "there is no such protocol", remedy);
+    if properties.has_consumer_protocol() {
+        for (name, setting) in DECIDED_BY_BROKERS {
+            let message = format!("with {GROUP_PROTOCOL} = \"consumer\" the brokers decide this, by {setting}");
+            found.unless(!properties.0.contains_key(name), &key("source", name), &message, "remove it");
+        }
+    }
+}
+
+/// What stands in the table of the sink.
+pub(super) fn sink(properties: &Properties, found: &mut Complaints) {
+    owned("sink", properties, found);
+    let has_none = !properties.0.contains_key(GROUP_PROTOCOL);
+    found.unless(has_none, &key("sink", GROUP_PROTOCOL), "only the source has a group", "set it in source.librdkafka");
+}
+
+fn owned(section: &str, properties: &Properties, found: &mut Complaints) {
+    for (name, _) in properties.iter() {
+        if let Some((_, reason)) = OWNED.iter().find(|(owned, _)| *owned == name) {
+            found.unless(false, &key(section, name), &format!("this property is throng's own: {reason}"), "remove it");
+        }
+    }
+}
+
+fn key(section: &str, name: &str) -> String {
+    format!("{section}.librdkafka.{name}")
 }
 
 #[cfg(test)]

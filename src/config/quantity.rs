@@ -51,7 +51,6 @@ pub(super) mod optional_duration {
 const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
 
 /// Bytes of `text`: a whole number, then nothing, `B`, `KiB`, `MiB` or `GiB`. None when it is no size below 2⁶⁴.
-#[must_use]
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = UNITS
@@ -65,7 +64,6 @@ pub fn parse_size(text: &str) -> Option<u64> {
 }
 
 /// `bytes` in the largest unit that divides it: `1MiB`, `1500B`.
-#[must_use]
 pub fn format_size(bytes: u64) -> String {
     let (unit, shift) =
         UNITS.iter().find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift).unwrap_or(&UNITS[3]);

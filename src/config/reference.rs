@@ -15,7 +15,6 @@ use super::{
 ///
 /// Editors that know TOML schemas complete and check by it. Durations and sizes have the formats `humantime` and
 /// `size`.
-#[must_use]
 pub fn json_schema() -> String {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Config>();
     format!("{:#}\n", schema.to_value())
@@ -28,7 +27,6 @@ pub(super) fn inlined() -> Json {
 }
 
 /// The reference of every key, as checked in at `docs/configuration.md`.
-#[must_use]
 pub fn reference_markdown() -> String {
     let schema = inlined();
     let Shape::Section(sections) = Shape::of(&schema) else {

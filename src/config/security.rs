@@ -1,13 +1,13 @@
 //! `[source.security]`: credentials for the brokers, and the authorities that vouch for them.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
+use super::problem::Complaints;
+use super::secret::{AccessError, secret_text};
+use super::{Config, Properties};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
-
-use super::access::{AccessError, secret_text};
 
 /// How the connection to a broker is protected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,13 +26,11 @@ pub enum Protocol {
 
 impl Protocol {
     /// Whether the connection is encrypted.
-    #[must_use]
     pub fn is_encrypted(self) -> bool {
         matches!(self, Self::Tls | Self::SaslTls)
     }
 
     /// Whether we say by SASL who we are.
-    #[must_use]
     pub fn is_sasl(self) -> bool {
         matches!(self, Self::SaslPlaintext | Self::SaslTls)
     }
@@ -56,7 +54,6 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// Whether it takes a user and a password.
-    #[must_use]
     pub fn has_password(self) -> bool {
         matches!(self, Self::Plain | Self::ScramSha256 | Self::ScramSha512)
     }
@@ -129,7 +126,6 @@ impl Security {
     }
 
     /// Whether anything is configured.
-    #[must_use]
     pub fn is_given(&self) -> bool {
         *self != Self::default()
     }
@@ -157,5 +153,204 @@ impl Oauth {
     /// When its file cannot be read, is empty, or is open to everybody.
     pub fn client_secret(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
         self.client_secret_file.as_deref().map(secret_text).transpose()
+    }
+}
+
+/// Properties of TLS and SASL that a table of security leaves to the operator: choices among what is safe.
+const LEFT: [&str; 5] =
+    ["ssl.cipher.suites", "ssl.curves.list", "ssl.sigalgs.list", "ssl.crl.location", "ssl.providers"];
+
+/// The beginnings of those that it takes the place of.
+const TAKEN: [&str; 5] = ["security.protocol", "ssl.", "sasl.", "enable.ssl.", "enable.sasl."];
+
+/// The key that takes the place of a property.
+fn instead(property: &str) -> &'static str {
+    match property {
+        "security.protocol" => "protocol",
+        "ssl.ca.location" | "ssl.ca.pem" | "enable.ssl.certificate.verification" => "ca_file",
+        "ssl.certificate.location" | "ssl.certificate.pem" | "ssl.keystore.location" => "certificate_file",
+        "ssl.key.location" | "ssl.key.pem" | "ssl.key.password" | "ssl.keystore.password" => "key_file",
+        "sasl.mechanism" | "sasl.mechanisms" => "mechanism",
+        "sasl.username" => "username",
+        "sasl.password" => "password_file",
+        property if property.starts_with("sasl.oauthbearer.") => "oauth",
+        _ => "protocol",
+    }
+}
+
+pub(super) fn security(config: &Config, found: &mut Complaints) {
+    let security = &config.source.security;
+    let used = config.uses_kafka() || !security.is_given();
+    found.unless(used, "source.security", "no topic is read or written", "remove it");
+    table("source.security", security, found);
+    for (section, properties) in [("source", &config.source.librdkafka), ("sink", &config.sink.librdkafka)] {
+        beside(section, security, properties, found);
+    }
+}
+
+/// Whether the address is of this machine, or the way to it is encrypted.
+fn is_safe(address: &str) -> bool {
+    let host = |rest: &str| {
+        let host = rest.split(['/', '?']).next().unwrap_or_default();
+        let name = host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name });
+        matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    };
+    address.strip_prefix("https://").is_some_and(|rest| !rest.is_empty())
+        || address.strip_prefix("http://").is_some_and(host)
+}
+
+fn table(name: &str, security: &Security, found: &mut Complaints) {
+    let mut unless = |fulfilled: bool, key: &str, message: &str, remedy: &str| {
+        found.unless(fulfilled, &format!("{name}.{key}"), message, remedy);
+    };
+    let Security { protocol, oauth, .. } = security;
+    for (key, path) in security.files() {
+        unless(!path.as_os_str().is_empty(), key, "no file is named", "name one, or remove the key");
+    }
+    let tls = [
+        ("ca_file", &security.ca_file),
+        ("certificate_file", &security.certificate_file),
+        ("key_file", &security.key_file),
+    ];
+    for (key, path) in tls {
+        let used = path.is_none() || protocol.is_encrypted();
+        unless(used, key, "the connection is not encrypted", "set protocol = \"tls\" or \"sasl_tls\"");
+    }
+    let both = security.certificate_file.is_some() == security.key_file.is_some();
+    unless(both, "certificate_file", "a certificate and its key belong together", "name both files, or none");
+    let said = security.mechanism.is_some();
+    if protocol.is_sasl() {
+        unless(
+            said,
+            "mechanism",
+            "SASL has several mechanisms, and none is named",
+            "set \"scram-sha-512\", for example",
+        );
+    } else {
+        unless(!said, "mechanism", "a mechanism is named without SASL", "set protocol = \"sasl_tls\"");
+    }
+    let has_password = security.mechanism.is_some_and(Mechanism::has_password);
+    let user = security.username.as_deref().is_some_and(|name| !name.is_empty());
+    let given = security.password_file.is_some();
+    if has_password {
+        unless(user, "username", "no user is named", "name the user that the brokers know");
+        unless(given, "password_file", "the user has no password", "name a file that holds it, mode 0600");
+    } else {
+        let none = security.username.is_none() && !given;
+        let remedy = "set mechanism = \"plain\", \"scram-sha-256\" or \"scram-sha-512\"";
+        unless(none, "username", "this mechanism takes no user and password", remedy);
+    }
+    let open = *protocol == Protocol::SaslPlaintext
+        && matches!(security.mechanism, Some(Mechanism::Plain | Mechanism::Oauthbearer));
+    let message = "everybody on the way would learn the password or the token";
+    unless(!open, "protocol", message, "set \"sasl_tls\", or a mechanism that proves it only (\"scram-sha-512\")");
+
+    let by_token = security.mechanism == Some(Mechanism::Oauthbearer);
+    let some = *oauth != Oauth::default();
+    unless(by_token || !some, "oauth", "these are for tokens", "set mechanism = \"oauthbearer\", or remove them");
+    if by_token {
+        let one = oauth.token_endpoint.is_some() != oauth.token_file.is_some();
+        let remedy = "name the address that gives tokens, or the file that holds one";
+        unless(one, "oauth.token_endpoint", "a token comes from an endpoint or from a file", remedy);
+        let safe = oauth.token_endpoint.as_deref().is_none_or(is_safe);
+        let remedy = "give https://…; http only on this machine";
+        unless(safe, "oauth.token_endpoint", "whoever listens on the way would learn the client's secret", remedy);
+        let secret = oauth.token_endpoint.as_deref().is_none_or(|address| !address.contains('@'));
+        let remedy = "set client_id and client_secret_file";
+        unless(secret, "oauth.token_endpoint", "user and password do not stand in an address", remedy);
+        let secret = oauth.client_secret_file.is_some();
+        if oauth.token_endpoint.is_some() {
+            let named = oauth.client_id.as_deref().is_some_and(|id| !id.is_empty());
+            unless(named, "oauth.client_id", "no client is named", "name it as the identity provider knows it");
+            let remedy = "name a file that holds it, mode 0600";
+            unless(secret, "oauth.client_secret_file", "the client has no secret", remedy);
+        } else {
+            let asked = oauth.client_id.is_some() || oauth.scope.is_some() || secret || oauth.ca_file.is_some();
+            let message = "nobody is asked for a token that stands in a file";
+            unless(!asked, "oauth.token_file", message, "remove client_id, client_secret_file, scope and ca_file");
+        }
+        for name in oauth.extensions.keys() {
+            let legal = !name.is_empty() && name != "auth" && name.bytes().all(|b| b.is_ascii_alphabetic());
+            let key = format!("oauth.extensions.{name}");
+            unless(legal, &key, "this is no name of an extension", "use letters alone, and not \"auth\"");
+        }
+    }
+}
+
+/// Refuses the properties that the table takes the place of.
+fn beside(section: &str, security: &Security, properties: &Properties, found: &mut Complaints) {
+    let taken = |property: &str| TAKEN.iter().any(|start| property.starts_with(start)) && !LEFT.contains(&property);
+    for (property, _) in properties.iter().filter(|(property, _)| security.is_given() && taken(property)) {
+        let key = format!("{section}.librdkafka.{property}");
+        let remedy = format!("remove it, and set source.security.{}", instead(property));
+        found.unless(false, &key, "[source.security] says it, and this property says it again", &remedy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::parse;
+
+    fn keys(text: &str) -> Vec<String> {
+        let text = format!(
+            "{text}\n[schema]\nfile = \"s.toml\"\n[sink]\ntopic = \"out\"\n[source]\ntopics = [\"in\"]\nbrokers = \"b:1\"\n"
+        );
+        let found = parse(&text, "throng.toml", std::iter::empty()).err().unwrap_or_default();
+        let mut keys: Vec<String> =
+            found.into_iter().map(|problem| problem.key.replace("source.security.", "")).collect();
+        // A file that is named for nothing may not be there either.
+        keys.dedup();
+        keys
+    }
+
+    #[test]
+    fn half_a_table_is_refused_by_the_key_that_is_missing() {
+        let home = tempfile::tempdir().expect("a folder");
+        let secret = home.path().join("secret");
+        std::fs::write(&secret, "canary-8812").expect("a file");
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("our file");
+        let secret = secret.display();
+        for (lines, expected) in [
+            ("protocol = \"tls\"".to_owned(), vec![]),
+            ("ca_file = \"ca.pem\"".to_owned(), vec!["ca_file"]),
+            ("protocol = \"tls\"\ncertificate_file = \"c.pem\"".to_owned(), vec!["certificate_file"]),
+            ("protocol = \"sasl_tls\"".to_owned(), vec!["mechanism"]),
+            ("mechanism = \"plain\"".to_owned(), vec!["mechanism", "password_file", "username"]),
+            (
+                format!(
+                    "protocol = \"sasl_tls\"\nmechanism = \"plain\"\nusername = \"u\"\npassword_file = \"{secret}\""
+                ),
+                vec![],
+            ),
+            (
+                format!(
+                    "protocol = \"sasl_plaintext\"\nmechanism = \"plain\"\nusername = \"u\"\npassword_file = \"{secret}\""
+                ),
+                vec!["protocol"],
+            ),
+            ("protocol = \"sasl_tls\"\nmechanism = \"oauthbearer\"".to_owned(), vec!["oauth.token_endpoint"]),
+            (
+                format!(
+                    "protocol = \"sasl_tls\"\nmechanism = \"oauthbearer\"\noauth.token_endpoint = \"http://id.example/token\"\n\
+                     oauth.client_id = \"c\"\noauth.client_secret_file = \"{secret}\""
+                ),
+                vec!["oauth.token_endpoint"],
+            ),
+            (
+                format!(
+                    "protocol = \"sasl_tls\"\nmechanism = \"oauthbearer\"\noauth.token_endpoint = \"http://127.0.0.1:9/token\"\n\
+                     oauth.client_id = \"c\"\noauth.client_secret_file = \"{secret}\""
+                ),
+                vec![],
+            ),
+        ] {
+            assert_eq!(keys(&format!("[source.security]\n{lines}")), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_property_that_says_it_again_is_refused_by_name() {
+        let text = "[source.security]\nprotocol = \"tls\"\n[source.librdkafka]\n\"ssl.ca.location\" = \"a\"\n\"ssl.curves.list\" = \"X25519\"";
+        assert_eq!(keys(text), ["source.librdkafka.ssl.ca.location"]);
     }
 }

@@ -1,9 +1,11 @@
-//! `[state]`, `[compute]` and `[telemetry]`: the surroundings of the pipeline.
+//! `[batch]`, `[erasure]`, `[state]`, `[compute]`, `[process]` and `[telemetry]`: the surroundings of the pipeline.
 
-use std::path::PathBuf;
-
+use super::choice::choices;
+use super::quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the daemon keeps on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -52,52 +54,29 @@ pub struct Compute {
     pub backend: Backend,
 }
 
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-impl LogFormat {
-    /// Its spelling in the configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-        }
+choices! {
+    /// How log lines are written.
+    #[derive(Default)]
+    LogFormat {
+        /// For people.
+        #[default]
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
     }
 }
 
-/// The least severe log line that is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the levels of every logger")]
-pub enum LogLevel {
-    Error,
-    Warn,
-    #[default]
-    Info,
-    Debug,
-    Trace,
-}
-
-impl LogLevel {
-    /// Its spelling in the configuration.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
+choices! {
+    /// The least severe log line that is written.
+    #[derive(Default)]
+    #[allow(missing_docs, reason = "the levels of every logger")]
+    LogLevel {
+        Error = "error",
+        Warn = "warn",
+        #[default]
+        Info = "info",
+        Debug = "debug",
+        Trace = "trace",
     }
 }
 
@@ -157,8 +136,78 @@ impl Default for Telemetry {
 
 impl Telemetry {
     /// `listen` as a socket address; None only for a configuration that [`load`](super::load) has not judged.
-    #[must_use]
     pub fn address(&self) -> Option<std::net::SocketAddr> {
         self.listen.parse().ok()
+    }
+}
+
+/// When a micro-batch is closed: by records, by bytes or by time, whichever comes first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Batch {
+    /// A batch of this many records is closed. Larger batches lose less information and wait longer. Without it a file is one batch as
+    /// far as memory goes (`batch.max_bytes`, `process.memory_limit`): whoever reads the output sees it whole.
+    #[schemars(example = 10_000, extend("minimum" = 1))]
+    pub max_records: usize,
+    /// A batch of this many payload bytes is closed (without it, where a file is one batch, one of 2GiB, or a sixteenth of the memory where that is less); what encloses the elements of an array counts for each of them. At least `source.max_record_bytes`, at most 2GiB.
+    #[serde(with = "quantity::size")]
+    #[schemars(with = "quantity::Size", example = &"64MiB", extend("maximum" = 2_147_483_648_u32))]
+    pub max_bytes: u64,
+    /// A batch this old is closed, if it has as many subjects as `privacy.k` and `privacy.colluders` together.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"1s")]
+    pub max_wait: Duration,
+    /// A batch that is still below that at this age is settled: its records are suppressed with reason `quiet`.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"5m")]
+    pub max_age: Duration,
+    /// The files of a job are one batch, as far as memory goes: `max_records` is not given.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub is_whole: bool,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            max_records: 10_000,
+            max_bytes: 64 << 20,
+            max_wait: Duration::from_secs(1),
+            max_age: Duration::from_mins(5),
+            is_whole: false,
+        }
+    }
+}
+
+/// What the daemon may take of its machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Process {
+    /// Memory that the daemon may take, as a size; without it there is no limit but those of each part. It is divided among the parts
+    /// that grow, and `throng check` prints how: limits that are numbers of entries are lowered to what fits (never raised), batches are
+    /// closed earlier, the clients of the brokers fetch and queue less, and the window forgets its oldest records and the dictionaries
+    /// their unused values once they outgrow their parts. At a limit less is counted and more is suppressed; nothing is released for want of
+    /// memory. Profiles of joins are limited by their number alone. Keep it a fifth below what the system would kill the daemon for. Part
+    /// of the policy digest where it is set.
+    #[serde(with = "quantity::optional_size")]
+    #[schemars(with = "Option<quantity::Size>", example = &"2GiB")]
+    pub memory_limit: Option<u64>,
+}
+
+/// Who is to be erased, named in a topic that every instance reads for itself. `throng forget` and the pages erase people
+/// without it as well.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Erasure {
+    /// The Kafka topic, on the brokers of the source, of which every message names a person by its key: UTF-8, spelled as `throng forget` takes
+    /// it. Its value is not read, and one without a value names the person all the same. For sources of kind `kafka`; without it (`""`) there is none.
+    #[schemars(example = &"throng.erasures")]
+    pub topic: String,
+}
+
+impl Erasure {
+    /// Whether people are named in a topic.
+    pub fn is_on(&self) -> bool {
+        !self.topic.is_empty()
     }
 }

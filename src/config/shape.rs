@@ -4,7 +4,8 @@
 use serde_json::Value as Json;
 use toml::Value;
 
-use super::{nearest::nearest, parse_size, refused::refused};
+use super::parse_size;
+use super::problem::{Complaint, nearest, refused};
 
 /// What may stand at a key.
 #[derive(Debug)]
@@ -35,14 +36,6 @@ pub(super) struct Key {
     pub examples: Vec<Json>,
     /// Choices with what is said of each.
     pub choices: Vec<(String, String)>,
-}
-
-/// What does not fit, at which key path (`.` between names, `[i]` for tables of a list).
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Misfit {
-    pub key: String,
-    pub message: String,
-    pub remedy: String,
 }
 
 fn text_of(schema: &Json) -> String {
@@ -154,8 +147,9 @@ impl Shape {
     }
 }
 
-/// Takes out of `table` everything that does not fit `keys` and says what it was; what is left deserialises.
-pub(super) fn fit(table: &mut toml::Table, keys: &[Key], path: &str, misfits: &mut Vec<Misfit>) {
+/// Takes out of `table` everything that does not fit `keys` and says what it was, at which key path (`.` between names, `[i]` for tables of a
+/// list); what is left deserialises.
+pub(super) fn fit(table: &mut toml::Table, keys: &[Key], path: &str, misfits: &mut Vec<Complaint>) {
     table.retain(|name, value| {
         let here = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let Some(key) = keys.iter().find(|key| key.name == *name) else {
@@ -166,15 +160,15 @@ pub(super) fn fit(table: &mut toml::Table, keys: &[Key], path: &str, misfits: &m
     });
 }
 
-fn unknown(here: &str, name: &str, keys: &[Key]) -> Misfit {
+fn unknown(here: &str, name: &str, keys: &[Key]) -> Complaint {
     let remedy = match nearest(name, keys.iter().map(|key| key.name.as_str())) {
         Some(close) => format!("remove it, or did you mean `{close}`?"),
         None => "remove it".into(),
     };
-    Misfit { key: here.into(), message: "unknown key".into(), remedy }
+    Complaint { key: here.into(), message: "unknown key".into(), remedy }
 }
 
-fn fit_value(value: &mut Value, shape: &Shape, here: &str, misfits: &mut Vec<Misfit>) -> bool {
+fn fit_value(value: &mut Value, shape: &Shape, here: &str, misfits: &mut Vec<Complaint>) -> bool {
     let fits = match (shape, &mut *value) {
         (Shape::Section(keys), Value::Table(table)) => {
             fit(table, keys, here, misfits);
@@ -197,10 +191,10 @@ fn fit_value(value: &mut Value, shape: &Shape, here: &str, misfits: &mut Vec<Mis
         (shape, value) => shape.admits(value),
     };
     if let Some(refused) = value.as_str().filter(|_| !fits).and_then(|text| refused(here, text)) {
-        misfits.push(Misfit { key: here.into(), message: refused.message.into(), remedy: refused.remedy.into() });
+        misfits.push(Complaint { key: here.into(), message: refused.message.into(), remedy: refused.remedy.into() });
     } else if !fits {
         // The value itself is not repeated: a password may have slipped into the wrong place.
-        misfits.push(Misfit {
+        misfits.push(Complaint {
             key: here.into(),
             message: format!("{} does not fit here", kind(value)),
             remedy: format!("give {}", shape.words()),
@@ -222,7 +216,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// `security.protocol = "ssl"` without quotes is a table in a table; it is meant as one name with a dot.
-fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table, misfits: &mut Vec<Misfit>) {
+fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table, misfits: &mut Vec<Complaint>) {
     for (name, value) in table {
         let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
@@ -231,7 +225,7 @@ fn flatten(table: &toml::Table, prefix: &str, here: &str, flat: &mut toml::Table
             Value::Integer(number) => drop(flat.insert(name, Value::String(number.to_string()))),
             Value::Boolean(truth) => drop(flat.insert(name, Value::String(truth.to_string()))),
             Value::Float(number) => drop(flat.insert(name, Value::String(number.to_string()))),
-            Value::Array(_) | Value::Datetime(_) => misfits.push(Misfit {
+            Value::Array(_) | Value::Datetime(_) => misfits.push(Complaint {
                 key: format!("{here}.{name}"),
                 message: format!("{} does not fit here", kind(value)),
                 remedy: "give text, as librdkafka expects it".into(),

@@ -1,12 +1,10 @@
 //! `[sink]`: where released records go.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
+use super::{Format, Properties};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::{Format, Properties};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// What kind of sink takes the released records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -101,7 +99,6 @@ impl Default for Sink {
 
 impl Sink {
     /// The format in force: `format`, or the extension's for files, or JSON.
-    #[must_use]
     pub fn format(&self) -> Format {
         self.format.unwrap_or(match self.kind {
             SinkKind::File => Format::of_path(&self.path),
@@ -110,13 +107,11 @@ impl Sink {
     }
 
     /// The topic of audit records; none where none are configured.
-    #[must_use]
     pub fn audit(&self) -> Option<&str> {
         Some(self.audit_topic.as_str()).filter(|topic| !topic.is_empty())
     }
 
     /// Whether audit records are written.
-    #[must_use]
     pub fn is_audited(&self) -> bool {
         match self.kind {
             SinkKind::Kafka => self.audit().is_some(),
@@ -127,21 +122,18 @@ impl Sink {
 
     /// Whether lines spell an absent cell as a missing one: the format has no way to leave it out, or each row has every
     /// attribute.
-    #[must_use]
     pub fn cannot_omit(&self) -> bool {
         self.rows == Rows::Joined || !self.format().is_json()
     }
 
     /// The file that says of a file sink's output that values are exchanged between its records; `first` is the name of the first
     /// group, which stands for all where the path has `{group}`.
-    #[must_use]
     pub fn mark_path(&self, first: &str) -> PathBuf {
         let path = placed(&self.path, first);
         path.with_file_name(spelled(&path, ".untruthful"))
     }
 
     /// The Kafka topic of each of these groups.
-    #[must_use]
     pub fn topic_of(&self, group: &str) -> String {
         self.topic.replace(PLACE, group)
     }
@@ -149,7 +141,6 @@ impl Sink {
     /// The file of a group; `alone` where there is no other group.
     ///
     /// The group's name stands where the path has `{group}`; else of several groups before the extension.
-    #[must_use]
     pub fn file_of(path: &Path, group: &str, alone: bool) -> PathBuf {
         if has_place(path) {
             placed(path, group)
@@ -186,7 +177,6 @@ pub(super) fn has_place(path: &Path) -> bool {
 }
 
 /// `path` with the name of a group in its place, where it has one.
-#[must_use]
 pub fn placed(path: &Path, group: &str) -> PathBuf {
     if has_place(path) { path.to_string_lossy().replace(PLACE, group).into() } else { path.to_owned() }
 }
@@ -196,4 +186,25 @@ fn spelled(path: &Path, after: &str) -> OsString {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(after);
     name
+}
+
+/// How the attributes of a line stand in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputShape {
+    /// Side by side, under their names.
+    #[default]
+    Flat,
+    /// One inside another, where their pointers lead.
+    Nested,
+}
+
+/// What a released line looks like.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Output {
+    /// `flat`: the attributes under their names, side by side. `nested`: where the pointers of the record schema lead, as the
+    /// input was nested; an element of an exploded array is the one element of it. JSON lines and messages only, not for joined rows.
+    #[schemars(example = OutputShape::Nested)]
+    pub shape: OutputShape,
 }

@@ -1,11 +1,13 @@
 //! `[source]` and `[schema]`: where records come from and what they are.
 
-use std::path::{Path, PathBuf};
-
+use super::properties::Properties;
+use super::quantity;
+use super::secret::{AccessError, secret_text};
+use super::security::Security;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::{properties::Properties, quantity, security::Security};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// What kind of source feeds the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,7 +60,6 @@ pub enum KeyFormat {
 impl Format {
     /// Whether single records are written down like this, and so the messages of a topic may be. The others are formats of
     /// whole files.
-    #[must_use]
     pub fn is_of_records(self) -> bool {
         match self {
             Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf => true,
@@ -67,31 +68,26 @@ impl Format {
     }
 
     /// Whether it is JSON, with the number of a schema before it or without.
-    #[must_use]
     pub fn is_json(self) -> bool {
         matches!(self, Self::Json | Self::JsonSchema)
     }
 
     /// Whether a cell may be a value of its attribute's type beside texts.
-    #[must_use]
     pub fn has_types(self) -> bool {
         matches!(self, Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
 
     /// Whether files are written down like this.
-    #[must_use]
     pub fn is_of_files(self) -> bool {
         !matches!(self, Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
 
     /// The format that a file's extension names: `csv`/`tsv` and `parquet`, also before `gz` or `zst`; anything else is JSON.
-    #[must_use]
     pub fn of_path(path: &Path) -> Self {
         Self::named_by(path).unwrap_or(Self::Json)
     }
 
     /// The format that a file's extension names, if it names one.
-    #[must_use]
     pub fn named_by(path: &Path) -> Option<Self> {
         let path = if is_named_compressed(path) { &path.with_extension("") } else { path };
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
@@ -104,19 +100,16 @@ impl Format {
 }
 
 /// Whether a path is spelled like a pattern of names.
-#[must_use]
 pub fn is_pattern(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
 /// Whether a path names several files: a directory, or a pattern with `*`, `?` or `[` that is no file itself.
-#[must_use]
 pub fn is_of_several(path: &Path) -> bool {
     path != Path::new("-") && (path.is_dir() || is_pattern(path) && !path.exists())
 }
 
 /// Whether the extension of a path says that the file is compressed.
-#[must_use]
 pub fn is_named_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|e| ["gz", "zst", "zstd"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
@@ -214,7 +207,6 @@ impl Default for Source {
 
 impl Source {
     /// The name under which a state belongs to this source: it goes on under no other. That of a job goes on with any file.
-    #[must_use]
     pub fn identity(&self) -> String {
         match self.kind {
             SourceKind::Kafka => format!("topics {:?}", self.topics),
@@ -224,7 +216,6 @@ impl Source {
     }
 
     /// The format in force: `format`, or the extension's for files, or JSON.
-    #[must_use]
     pub fn format(&self) -> Format {
         self.format.unwrap_or(match self.kind {
             SourceKind::Kafka => Format::Json,
@@ -233,7 +224,6 @@ impl Source {
     }
 
     /// The format of a file of such records: that in force, or the extension's where that is one of messages alone.
-    #[must_use]
     pub fn format_of_file(&self, path: &Path) -> Format {
         let format = self.format();
         if format.is_of_files() { format } else { Format::of_path(path) }
@@ -250,4 +240,33 @@ pub struct Schema {
     /// What happens to an attribute in the data that the schema does not know.
     #[schemars(example = Unknown::Drop)]
     pub unknown: Unknown,
+}
+
+/// A schema registry with the REST interface of Confluent's (Karapace and Apicurio have it too).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Registry {
+    /// The registry's address. Without one, Avro and Protobuf records are plain: read under `source.writer_schema`, and written without the number of a schema.
+    #[schemars(example = &"http://registry:8081")]
+    pub url: Option<String>,
+    /// The user of HTTP's basic authentication.
+    #[schemars(example = &"throng")]
+    pub user: Option<String>,
+    /// A file whose content is the user's password (a last newline is not part of it). It may be readable by owner and group
+    /// only.
+    #[schemars(example = &"secret/registry.password")]
+    pub password_file: Option<PathBuf>,
+    /// A PEM file of the authorities that may vouch for an `https` registry, instead of the public ones.
+    #[schemars(example = &"secret/ca.pem")]
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Registry {
+    /// The user's password, where one is configured.
+    ///
+    /// # Errors
+    /// When its file cannot be read, is empty, or is open to everybody.
+    pub fn password(&self) -> Result<Option<Zeroizing<String>>, AccessError> {
+        self.password_file.as_deref().map(secret_text).transpose()
+    }
 }

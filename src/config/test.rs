@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Config;
-use super::complaint::Complaints;
+use super::problem::Complaints;
 
 /// Invented people a test may have: more would make a run of what is a test.
 const MOST_PEOPLE: usize = 10_000;
@@ -50,7 +50,6 @@ pub struct PolicyTest {
 
 impl PolicyTest {
     /// The cells of an item of `expect` or `never`; none where it is any other text.
-    #[must_use]
     pub fn cells(item: &str) -> Option<serde_json::Map<String, Value>> {
         match serde_json::from_str(item) {
             Ok(Value::Object(cells)) => Some(cells),

@@ -1,54 +1,41 @@
 //! `[treatment]`: what is done to values that stand out.
 
+use super::choice::choices;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is done to an attribute where its value has no crowd.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Treat {
-    /// It becomes coarser along its hierarchy, at last `*`.
-    #[default]
-    Generalize,
-    /// The cell leaves as it is, or as `*`.
-    SuppressCell,
-    /// The cell leaves as it is, or the line of its group does not leave. What identifies by itself, and what the hierarchy does not cover, is
-    /// `*` whatever the treatment.
-    SuppressRecord,
-    /// A number gives way to the closest one that has a crowd in the batch, in records that are alike in the rest of the group; where there
-    /// is none it is generalized. For integers, and floats with a rounding step. **Untruthful.**
-    Perturb,
-    /// Micro-aggregation: the numbers of a batch, in records that are alike in the rest of the group, are divided by size into crowds,
-    /// and each gives way to the mean of its crowd, rounded as the attribute is; where there are too few people they are generalized. Who knows all
-    /// but one of a crowd's numbers learns the last. For integers, and floats with a rounding step. **Untruthful.**
-    Aggregate,
-    /// It leaves apart from all attributes so treated with which it tells people apart, and from all others. Not with `[[group]]`s, nor with
-    /// `plan.groups` of `cliques` or `border`, which divide every attribute already.
-    Compartment,
+choices! {
+    /// What is done to an attribute where its value has no crowd.
+    #[derive(Default)]
+    Treat {
+        /// It becomes coarser along its hierarchy, at last `*`.
+        #[default]
+        Generalize = "generalize",
+        /// The cell leaves as it is, or as `*`.
+        SuppressCell = "suppress_cell",
+        /// The cell leaves as it is, or the line of its group does not leave. What identifies by itself, and what the hierarchy does not cover, is
+        /// `*` whatever the treatment.
+        SuppressRecord = "suppress_record",
+        /// A number gives way to the closest one that has a crowd in the batch, in records that are alike in the rest of the group; where there
+        /// is none it is generalized. For integers, and floats with a rounding step. **Untruthful.**
+        Perturb = "perturb",
+        /// Micro-aggregation: the numbers of a batch, in records that are alike in the rest of the group, are divided by size into crowds,
+        /// and each gives way to the mean of its crowd, rounded as the attribute is; where there are too few people they are generalized. Who knows all
+        /// but one of a crowd's numbers learns the last. For integers, and floats with a rounding step. **Untruthful.**
+        Aggregate = "aggregate",
+        /// It leaves apart from all attributes so treated with which it tells people apart, and from all others. Not with `[[group]]`s, nor with
+        /// `plan.groups` of `cliques` or `border`, which divide every attribute already.
+        Compartment = "compartment",
+    }
 }
 
 impl Treat {
-    /// As the configuration spells it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Generalize => "generalize",
-            Self::SuppressCell => "suppress_cell",
-            Self::SuppressRecord => "suppress_record",
-            Self::Perturb => "perturb",
-            Self::Aggregate => "aggregate",
-            Self::Compartment => "compartment",
-        }
-    }
-
     /// Whether what leaves may be another value than the record's.
-    #[must_use]
     pub fn is_untruthful(self) -> bool {
         matches!(self, Self::Perturb | Self::Aggregate)
     }
 
     /// Whether it is for numbers only.
-    #[must_use]
     pub fn is_of_numbers(self) -> bool {
         self.is_untruthful()
     }
@@ -63,41 +50,29 @@ pub enum ValueKind {
     Categorical,
 }
 
-/// A ready composition of treatments ([POD] §6.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preset {
-    /// Every attribute is generalized: what leaves is true.
-    #[default]
-    KAnonymous,
-    /// By coverage ([POD] Table 6.3): compartments from 50 %; below, texts are suppressed, and numbers generalized above 15 % and
-    /// perturbed up to there. Coverage of an attribute is the share of the records whose value of it, or of it and one other attribute that are
-    /// common each by themselves, fewer than `privacy.k` people and the colluders share; the largest over all others. **Untruthful.**
-    Coverage,
-    /// By cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized from there; texts leave in
-    /// compartments below 90 % and are suppressed from there. **Untruthful.**
-    A,
-    /// The same with 75 % and 80 % (composition B).
-    B,
-    /// The same with 90 % and 95 % (composition C).
-    C,
+choices! {
+    /// A ready composition of treatments ([POD] §6.3).
+    #[derive(Default)]
+    Preset {
+        /// Every attribute is generalized: what leaves is true.
+        #[default]
+        KAnonymous = "k-anonymous",
+        /// By coverage ([POD] Table 6.3): compartments from 50 %; below, texts are suppressed, and numbers generalized above 15 % and
+        /// perturbed up to there. Coverage of an attribute is the share of the records whose value of it, or of it and one other attribute that are
+        /// common each by themselves, fewer than `privacy.k` people and the colluders share; the largest over all others. **Untruthful.**
+        Coverage = "coverage",
+        /// By cardinality ([POD] Table 6.2, composition A): numbers are perturbed below 50 % and generalized from there; texts leave in
+        /// compartments below 90 % and are suppressed from there. **Untruthful.**
+        A = "a",
+        /// The same with 75 % and 80 % (composition B).
+        B = "b",
+        /// The same with 90 % and 95 % (composition C).
+        C = "c",
+    }
 }
 
 impl Preset {
-    /// As the configuration spells it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::KAnonymous => "k-anonymous",
-            Self::Coverage => "coverage",
-            Self::A => "a",
-            Self::B => "b",
-            Self::C => "c",
-        }
-    }
-
     /// The rules that it stands for, in their order.
-    #[must_use]
     pub fn rules(self) -> Vec<TreatmentRule> {
         let rule = |kind, treat| TreatmentRule { kind, treat, ..TreatmentRule::default() };
         let (numeric, categorical) = (Some(ValueKind::Numeric), Some(ValueKind::Categorical));
@@ -147,7 +122,6 @@ pub struct TreatmentRule {
 
 impl TreatmentRule {
     /// Whether it asks for what must be measured.
-    #[must_use]
     pub fn is_measured(&self) -> bool {
         self.coverage_from.is_some() || self.cardinality_below.is_some()
     }
@@ -169,26 +143,22 @@ pub struct Treatment {
 
 impl Treatment {
     /// All rules in the order in which they are tried: own ones, then the preset's.
-    #[must_use]
     pub fn rules(&self) -> Vec<TreatmentRule> {
         self.rule.iter().cloned().chain(self.preset.rules()).collect()
     }
 
     /// Whether what leaves may have values that no record has: means.
-    #[must_use]
     pub fn makes_values(&self) -> bool {
         self.rules().iter().any(|rule| rule.treat == Treat::Aggregate)
     }
 
     /// The first key by which what leaves may be untrue.
-    #[must_use]
     pub fn untruthful_key(&self) -> &'static str {
         if self.rule.iter().any(|rule| rule.treat.is_untruthful()) { "treatment.rule" } else { "treatment.preset" }
     }
 
     /// Whether what leaves may be untrue of those it is said of; of a preset whose rules are still to be measured, whether it can come
     /// to that.
-    #[must_use]
     pub fn may_be_untruthful(&self) -> bool {
         self.rules().iter().any(|rule| rule.treat.is_untruthful())
     }

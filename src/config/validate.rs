@@ -1,26 +1,17 @@
 //! What a well-formed configuration must also fulfil, every complaint at once.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
-
-mod anonymize;
-mod properties;
-mod security;
-
-use anonymize::anonymize;
-use security::security;
-
-use super::complaint::{Complaint, Complaints, is_name};
-use super::erasure::erasure;
-use super::joins::joins;
+use super::anonymize::anonymize;
+use super::join::joins;
 use super::paths::{clashes, empty, is_dash};
-use super::shared::shared;
+use super::problem::{Complaint, Complaints, is_name};
+use super::properties;
+use super::security::security;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
 use super::test::tests;
 use super::{Config, Format, Grouping, MOST_VALUES, Rows, SinkKind, SourceKind, Treat};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Text of a batch is addressed by 32 bits; this leaves room for its last record.
 const MOST_BATCH_BYTES: u64 = 2 << 30;
@@ -31,7 +22,9 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     registry(config, &mut found);
     joins(config, &mut found);
     sink(config, &mut found);
-    erasure(config, &mut found);
+    let kafka = config.source.kind == SourceKind::Kafka || !config.erasure.is_on();
+    let message = "people are named in a topic on the brokers of the source, and records come from a file";
+    found.unless(kafka, "erasure.topic", message, "use throng forget, or read records from a topic");
     security(config, &mut found);
     rules(config, &mut found);
     topics(config, &mut found);
@@ -343,4 +336,58 @@ fn surroundings(config: &Config, found: &mut Complaints) {
     let tls = &config.telemetry.tls;
     let both = tls.cert_file.is_some() == tls.key_file.is_some();
     found.unless(both, "telemetry.tls", "a certificate and its key belong together", "name both files, or none");
+}
+
+const SHARED: &str = "plan.shared";
+/// Attributes that may be shared: each divides the batch once more.
+const MOST_SHARED: usize = 2;
+
+/// Complaints about the attributes that stand in several groups: `plan.shared` goes with few things, so that what holds of it is proved
+/// (docs/decisions/0044).
+fn shared(config: &Config, found: &mut Complaints) {
+    let shared = &config.plan.shared;
+    if shared.is_empty() {
+        return;
+    }
+    let distinct: BTreeSet<&String> = shared.iter().collect();
+    found.unless(distinct.len() == shared.len(), SHARED, "an attribute is named twice", "name each once");
+    found.unless(
+        shared.len() <= MOST_SHARED,
+        SHARED,
+        "these are too many",
+        &format!("name at most {MOST_SHARED} attributes"),
+    );
+    let chosen = matches!(config.plan.groups, Grouping::Given | Grouping::Price);
+    let remedy = "set plan.groups = \"price\", or \"given\" with [[group]]s";
+    found.unless(chosen, SHARED, "groups by quasi-identifiers keep apart what this would join", remedy);
+    let untold = |treat: Treat| treat.is_untruthful() || treat == Treat::Compartment;
+    let alters = config.treatment.rules().iter().any(|rule| untold(rule.treat));
+    let message = "treatments that alter numbers, or that make compartments, do not know of shared attributes";
+    let remedy = "set treatment.preset = \"k-anonymous\" and rules that generalize or suppress, or remove plan.shared";
+    found.unless(!alters, SHARED, message, remedy);
+    for (index, keep) in config.keep.iter().enumerate() {
+        let apart = !keep.attributes.iter().any(|attribute| shared.contains(attribute));
+        let message = "a shared attribute stands beside every changing one already";
+        found.unless(apart, &format!("keep[{index}].attributes"), message, "take it out of the wish");
+    }
+    for (index, rule) in config.treatment.rule.iter().enumerate() {
+        let plain = rule.treat == Treat::Generalize || !rule.attributes.iter().any(|name| shared.contains(name));
+        let message = "a shared attribute is shown at one level: it is generalized, and nothing else";
+        found.unless(plain, &format!("treatment.rule[{index}].attributes"), message, "take it out of the rule");
+    }
+    if config.plan.groups == Grouping::Given {
+        sharing_groups(config, found);
+    }
+}
+
+fn sharing_groups(config: &Config, found: &mut Complaints) {
+    let shared = &config.plan.shared;
+    let of = |at: usize| shared.iter().filter(|name| config.group[at].attributes.contains(name)).count();
+    let remedy = "name all of plan.shared in each [[group]] in which they shall stand, two or more, or set plan.groups = \"price\"";
+    let sharing: Vec<usize> = (0..config.group.len()).filter(|&at| of(at) > 0).collect();
+    found.unless(sharing.len() >= 2, "plan.shared", "what is shared stands in two groups or more", remedy);
+    for &at in &sharing {
+        let key = format!("group[{at}].attributes");
+        found.unless(of(at) == shared.len(), &key, "the group has some of the shared attributes and not all", remedy);
+    }
 }

@@ -71,9 +71,6 @@ struct Work {
 impl Reloader {
     /// Starts the thread beside a pipeline with the configuration `current`. Returns where reloads are requested and where
     /// [`run`](super::run) finds the next configuration.
-    ///
-    /// # Errors
-    /// When the system gives no thread.
     pub fn start(
         reloading: Reloading,
         current: Checked,
@@ -158,7 +155,8 @@ impl Work {
 
     /// Reasons that are known without a restart.
     fn refusals(&self, new: &Checked) -> Vec<String> {
-        let mut reasons: Vec<String> = refusals(&self.current, new).iter().map(ToString::to_string).collect();
+        let mut reasons: Vec<String> =
+            refusals(&self.current, new).into_iter().map(|(key, why)| format!("{key}: {why}")).collect();
         let (old, pages) = (&self.current.config.telemetry, &new.config.telemetry);
         if old != pages {
             reasons.extend(Site::new(self.telemetry.clone(), pages).err().map(|error| error.to_string()));

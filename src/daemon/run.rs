@@ -34,9 +34,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs until the source ends or `stop` is set, and says what an operator must know of the records. The pages are served
 /// as long as it runs. With `reloading`, the pipeline can be started again with another configuration meanwhile.
-///
-/// # Errors
-/// See [`RunError`].
 pub fn run(
     checked: Checked,
     options: &Options,

@@ -64,7 +64,6 @@ impl From<AssemblyError> for RunError {
 
 impl RunError {
     /// Whether the operator must change something before another start makes sense.
-    #[must_use]
     pub fn is_usage(&self) -> bool {
         if let Self::Sink(error) = self {
             return error.is_usage();

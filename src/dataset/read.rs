@@ -9,12 +9,13 @@ use crate::records::digest::DigestKey;
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::{NO_SUBJECT, Subjects};
 use crate::records::table::Batch;
+use crate::start::checked::explode_problems;
 use crate::start::doubts::shape_title;
 use crate::start::findings::{Finding, Met};
 use crate::start::profiles::NotRead;
+use crate::start::sampling::{Take, WholeFileError, read_whole};
 use crate::start::schema::load_schema;
-use crate::start::whole_file::{Take, WholeFileError, read_whole};
-use crate::start::{exploded, nested, profiles};
+use crate::start::{nested, profiles};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -116,7 +117,7 @@ pub fn values(books: &[Codebook]) -> u64 {
 /// Everything that can be said before the source is opened.
 pub fn begin(config: &Config, file: &str) -> Result<Begun, AnonymizeError> {
     let schema = load_schema(config).map_err(AnonymizeError::Configuration)?;
-    let mut problems = exploded::problems(config, &schema, file);
+    let mut problems = explode_problems(config, &schema, file);
     problems.extend(nested::problems(config, &schema, file));
     if !problems.is_empty() {
         return Err(AnonymizeError::Configuration(problems));

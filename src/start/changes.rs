@@ -9,33 +9,17 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Keys (and all below them) for which a reload is refused, and why.
-const REFUSED: [(&str, &str); 7] = [
+const REFUSED: [(&str, &str); 6] = [
     ("source.kind", "the state belongs to its source"),
     ("source.topics", "the state belongs to its topics"),
     ("source.group", "the offsets of the state are those of its consumer group"),
     ("state.path", "a reload keeps the state"),
     ("telemetry.log_format", "the log is opened once for the process"),
     ("telemetry.log_level", "the log is opened once for the process"),
-    ("tuning.shutdown_time", "the watch over the end is set once for the process"),
 ];
 
 /// Keys for which a reload is refused once something was released.
 const OF_THE_SINK: [&str; 4] = ["sink.kind", "sink.topic", "sink.rows", "output.shape"];
-
-/// Why a reload is refused. Names of keys and reasons, never values.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The key, as the configuration spells it.
-    pub key: String,
-    /// Reason and remedy.
-    pub why: String,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.key, self.why)
-    }
-}
 
 /// Keys with their values; tables of lists as one value.
 fn leaves(value: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
@@ -58,7 +42,6 @@ fn keys(config: &Config) -> BTreeMap<String, Value> {
 }
 
 /// The keys in which two configurations differ, ascending. Secrets are no keys.
-#[must_use]
 pub fn changed(old: &Config, new: &Config) -> Vec<String> {
     let (mut old, new) = (keys(old), keys(new));
     let mut changed: Vec<String> =
@@ -68,13 +51,12 @@ pub fn changed(old: &Config, new: &Config) -> Vec<String> {
     changed
 }
 
-/// Everything for which a daemon that runs with `old` refuses to start again with `new` on the same state; empty where it tries.
-#[must_use]
-pub fn refusals(old: &Checked, new: &Checked) -> Vec<Refusal> {
+/// Everything for which a daemon that runs with `old` refuses to start again with `new` on the same state; empty where it tries. By key, the reason
+/// and the remedy, never a value.
+pub fn refusals(old: &Checked, new: &Checked) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut refuse = |key: &str, why: &str| {
-        found.push(Refusal { key: key.to_owned(), why: format!("{why}: stop the daemon and start it anew") });
-    };
+    let mut refuse =
+        |key: &str, why: &str| found.push((key.to_owned(), format!("{why}: stop the daemon and start it anew")));
     for key in changed(&old.config, &new.config) {
         if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == key) {
             refuse(&key, why);
@@ -112,7 +94,7 @@ mod tests {
     }
 
     fn refused(change: impl FnOnce(&mut Config)) -> Vec<String> {
-        refusals(&checked(|_| {}), &checked(change)).into_iter().map(|refusal| refusal.key).collect()
+        refusals(&checked(|_| {}), &checked(change)).into_iter().map(|(key, _)| key).collect()
     }
 
     #[test]
@@ -134,13 +116,12 @@ mod tests {
 
     #[test]
     fn keys_that_the_state_or_the_process_is_bound_to_are_refused_by_name() {
-        let cases: [(fn(&mut Config), &str); 8] = [
+        let cases: [(fn(&mut Config), &str); 7] = [
             (|c| c.source.group = "other".to_owned(), "source.group"),
             (|c| c.source.topics = vec!["other".to_owned()], "source.topics"),
             (|c| c.sink.topic = "other".to_owned(), "sink.topic"),
             (|c| c.state.path = "other".into(), "state.path"),
             (|c| c.telemetry.log_format = crate::config::LogFormat::Json, "telemetry.log_format"),
-            (|c| c.tuning.shutdown_time = Duration::from_secs(9), "tuning.shutdown_time"),
             (|c| c.secret = crate::config::Secret::new(vec![7; 32]).ok(), "state.secret_file"),
             (|c| c.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into(), "schema.file"),
         ];
@@ -152,7 +133,10 @@ mod tests {
     #[test]
     fn refusals_show_no_values() {
         let refusals = refusals(&checked(|_| {}), &checked(|c| c.source.topics = vec!["canary".to_owned()]));
-        assert!(!refusals.is_empty() && refusals.iter().all(|r| !r.to_string().contains("canary")), "{refusals:?}");
+        assert!(
+            !refusals.is_empty() && refusals.iter().all(|(key, why)| !format!("{key} {why}").contains("canary")),
+            "{refusals:?}"
+        );
     }
 
     #[test]

@@ -1,17 +1,16 @@
 //! A configuration with its schema, groups and privacy models, read and checked once.
 
-use super::chosen::Grown;
+use super::chosen::{Grown, Settled, settle};
 use super::composition::{Treated, compartmented, treatments};
 use super::digest::{PolicyDigest, policy_digest};
-use super::grown::{self, Settled};
 use super::protections::protections;
 use super::schema::load_schema;
 use super::shapes::group_shapes;
-use super::{exploded, field_numbers, memory, messages, named, nested, output_names, profiles};
+use super::{field_numbers, memory, messages, nested, output_names, profiles};
 use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
-use crate::config::{Config, Problem};
+use crate::config::{Config, Format, Problem, SourceKind};
 use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
@@ -51,8 +50,8 @@ impl Checked {
         let mut parts = messages::problems(&config, &schema, file);
         parts.extend(output_names::problems(&config, &schema, file));
         parts.extend(profiles::problems(&config, &schema, file));
-        parts.extend(named::problems(&config, &schema, file));
-        parts.extend(exploded::problems(&config, &schema, file));
+        parts.extend(erasure_problems(&config, &schema, file));
+        parts.extend(explode_problems(&config, &schema, file));
         parts.extend(nested::problems(&config, &schema, file));
         parts.extend(memory::problems(&config, &schema, file));
         if parts.is_empty() {
@@ -63,7 +62,7 @@ impl Checked {
             return Err(parts);
         }
         let policy = policy_digest(&config, &schema);
-        let (config, Settled { treated, grown }) = grown::settle(config, &schema, file)?;
+        let (config, Settled { treated, grown }) = settle(config, &schema, file)?;
         let schema = Arc::new(schema.with_treatments(&treatments(&treated)));
         let mut problems = Vec::new();
         let shapes = group_shapes(&config, &schema, file).unwrap_or_else(|mut found| {
@@ -93,7 +92,6 @@ impl Checked {
     }
 
     /// Metrics, events and pages for these groups.
-    #[must_use]
     pub fn telemetry(&self) -> Telemetry {
         let names: Vec<String> = self.shapes.iter().map(|shape| shape.name.clone()).collect();
         let searched: Vec<&str> =
@@ -106,4 +104,37 @@ impl Checked {
 fn noted<T: Default>(mut found: Vec<Problem>, problems: &mut Vec<Problem>) -> T {
     problems.append(&mut found);
     T::default()
+}
+
+/// What is wrong with the topic of erasures, as the record schema has it.
+fn erasure_problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
+    if !config.erasure.is_on() || schema.subject.is_some() {
+        return Vec::new();
+    }
+    let message = "the record schema names no subject, so no record is known to be anybody's, and nobody can be erased";
+    let remedy = "give one attribute role = \"subject\", or remove the key";
+    vec![Problem::new(file, "erasure.topic", message.to_owned(), remedy)]
+}
+
+/// What is wrong with `config` where `schema` takes messages apart.
+pub fn explode_problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
+    let Some(array) = &schema.explode else { return Vec::new() };
+    let mut found = Vec::new();
+    let format = config.source.format();
+    if config.source.kind == SourceKind::File && format != Format::Json {
+        let name = if format == Format::Csv { "CSV" } else { "Parquet" };
+        let message = format!("the schema explodes {array:?}, and rows of {name} are not taken apart");
+        found.push(Problem::new(
+            file,
+            "source.format",
+            message,
+            "read NDJSON or a topic, or remove `explode` from the schema",
+        ));
+    }
+    if format == Format::Protobuf && array.is_empty() {
+        let message = "the schema explodes the message itself, and a message of Protobuf is no array";
+        let remedy = "give the pointer of a repeated field (`explode` of the schema), or read JSON or Avro";
+        found.push(Problem::new(file, "source.format", message, remedy));
+    }
+    found
 }

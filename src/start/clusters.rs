@@ -44,17 +44,11 @@ pub fn source_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
 }
 
 /// The cluster with the properties of the sink's producer.
-///
-/// # Errors
-/// As [`source_cluster`].
 pub fn sink_cluster(config: &Config) -> Result<Cluster, KafkaFailure> {
     cluster(config, &config.sink.librdkafka)
 }
 
 /// The clusters for source and sink: clones that share one set of keys where their properties are equal.
-///
-/// # Errors
-/// As [`source_cluster`].
 pub fn clusters(config: &Config) -> Result<(Cluster, Cluster), KafkaFailure> {
     let from = source_cluster(config)?;
     let to = if config.sink.librdkafka == config.source.librdkafka { from.clone() } else { sink_cluster(config)? };
@@ -62,7 +56,6 @@ pub fn clusters(config: &Config) -> Result<(Cluster, Cluster), KafkaFailure> {
 }
 
 /// What the client itself finds wrong with its settings: a property that it does not know, a file that is none. Nobody is asked.
-#[must_use]
 pub fn problems(config: &Config, file: &str) -> Vec<Problem> {
     let (source, sink) = (&config.source, &config.sink);
     let of = |section: &'static str, properties: &Properties| {

@@ -39,7 +39,6 @@ pub enum By {
 
 impl By {
     /// The key of the configuration that says so; none where no rule does.
-    #[must_use]
     pub fn key(self) -> Option<String> {
         match self {
             Self::Rule(index) => Some(format!("treatment.rule[{index}]")),
@@ -85,13 +84,11 @@ pub fn compose(config: &Config, schema: &Schema, file: &str) -> Result<Vec<Treat
 }
 
 /// The attributes that are to leave in compartments.
-#[must_use]
 pub fn compartmented(treated: &[Treated]) -> Vec<usize> {
     treated.iter().filter(|one| one.treat == Treat::Compartment).map(|one| one.attribute).collect()
 }
 
 /// A configuration that says of every attribute by its name what is done to it: nothing is left to be measured.
-#[must_use]
 pub fn composed(config: Config, schema: &Schema, treated: &[Treated]) -> Config {
     let rule = |one: &Treated| TreatmentRule {
         attributes: vec![schema.attributes[one.attribute].name.clone()],
@@ -106,7 +103,6 @@ pub fn composed(config: Config, schema: &Schema, treated: &[Treated]) -> Config 
 }
 
 /// What a schema must know of the treatments.
-#[must_use]
 pub fn treatments(treated: &[Treated]) -> Vec<(usize, Treatment)> {
     let of = |one: &Treated| {
         let treatment = match one.treat {
@@ -165,12 +161,7 @@ fn misnamed(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
                 ),
                 Some(_) => continue,
             };
-            problems.push(Problem {
-                file: file.to_owned(),
-                key: format!("treatment.rule[{index}].attributes"),
-                message,
-                remedy: remedy.to_owned(),
-            });
+            problems.push(Problem::new(file, format!("treatment.rule[{index}].attributes"), message, remedy));
         }
     }
     problems

@@ -12,13 +12,11 @@ pub struct PolicyDigest([u8; 32]);
 
 impl PolicyDigest {
     /// As bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
     /// Its first twelve digits, for people.
-    #[must_use]
     pub fn short(&self) -> String {
         let mut text = self.to_string();
         text.truncate(12);
@@ -95,7 +93,6 @@ fn changes(changes: Option<Changes>) -> &'static str {
 /// The digest of a policy: of the configuration as it is written, of the record schema and its hierarchies by their content. Not of
 /// groups and treatments that the planner is left to choose, of the people of a k-map, of records that a plan is primed with, nor of secrets,
 /// addresses and paths: the same policy on another machine has the same digest.
-#[must_use]
 pub fn policy_digest(config: &Config, schema: &Schema) -> PolicyDigest {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {

@@ -3,21 +3,17 @@
 //! A schema is believed: where it says that an attribute may leave as it is, it leaves. But a schema can be wrong, and
 //! these are the mistakes that no count of crowds would ever show.
 
-use super::encode::encode;
+use super::sampling::read_unjoined;
 use super::shapes::group_shapes;
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::identifiers::profile_of;
-use crate::config::{Config, Format, SourceKind};
-use crate::io::file::{FileSource, is_at_rest};
-use crate::io::input::InputBatch;
+use crate::config::{Config, SourceKind};
+use crate::io::file::is_at_rest;
 use crate::records::codebook::{Code, Codebook};
-use crate::records::digest::DigestKey;
 use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
 use crate::records::shapes::Shape;
 use crate::risk::identifiers::{Category, Judgement, Reason, Rule};
-use crate::start::reading::file_format;
-use crate::start::reading::{codec_limits, fields};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +24,6 @@ const LOOKED_AT: usize = 1000;
 const FEW: u64 = 20;
 
 /// Doubts that the schema and the configuration raise by themselves.
-#[must_use]
 pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
     let mut doubts = Vec::new();
     if schema.subject.is_none() {
@@ -70,7 +65,6 @@ pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
 }
 
 /// Doubts that the paces of a plan raise, measured or declared.
-#[must_use]
 pub fn of_paces(plan: &Plan, schema: &Schema) -> Vec<String> {
     let pace = |a: usize| plan.paces.iter().find(|pace| pace.attribute == a).map(|pace| pace.changes);
     let shared = plan.shared();
@@ -120,52 +114,24 @@ fn of_secret_file(path: &Path) -> Option<String> {
 }
 
 /// Doubts that the first records of a source raise, where it is a regular file.
-#[must_use]
 pub fn of_first_records(config: &Config, schema: &Schema) -> Vec<String> {
     let path = &config.source.path;
     if config.source.kind != SourceKind::File || !is_at_rest(path) {
         return Vec::new();
     }
     let unreadable = |why: String| vec![format!("source.path: {why}")];
-    let (limits, unknown) = codec_limits(config);
-    let format = config.source.format();
-    let fields = fields(schema, format == Format::Csv);
-    let format = file_format(format, config.source.separator);
-    let source = FileSource::open(path, format, &fields, limits, unknown);
-    let mut source = match source {
-        Ok(source) => source,
+    let read = match read_unjoined(config, schema, path, LOOKED_AT) {
+        Ok(read) => read,
         Err(error) => return unreadable(error.to_string()),
     };
-    let mut doubts: Vec<String> = Vec::new();
-    let mut absent = source.absent_attributes();
-    absent.retain(|a| schema.attributes[*a].from.join().is_none());
-    if !absent.is_empty() {
-        let names: Vec<&str> = absent.into_iter().map(|a| schema.attributes[a].name.as_str()).collect();
+    if !read.absent.is_empty() {
+        let names: Vec<&str> = read.absent.iter().map(|a| schema.attributes[*a].name.as_str()).collect();
         return unreadable(format!("{} has no column for {}", path.display(), names.join(", ")));
     }
-    let mut input = InputBatch::new(schema.attributes.len(), 0);
-    let mut rejected = Vec::new();
-    if let Err(error) = source.read(&mut input.raw, LOOKED_AT, u64::MAX, &mut rejected) {
-        return unreadable(error.to_string());
-    }
-    schema.joined().into_iter().for_each(|attribute| input.raw.clear(attribute));
-    // No digest of it is kept.
-    let key = DigestKey([0; 32]);
-    let books: Result<Vec<Codebook>, _> =
-        schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, LOOKED_AT)).collect();
-    let mut books = match books {
-        Ok(books) => books,
-        Err(error) => return unreadable(error.to_string()),
-    };
-    let (batch, _) = encode(&input, schema, &mut books, None, false);
-    for (book, codes) in books.iter().zip(&batch.columns) {
-        doubts.extend(of_values(book, codes));
-    }
-    doubts
+    read.books.iter().zip(&read.batch.columns).filter_map(|(book, codes)| of_values(book, codes)).collect()
 }
 
 /// The doubt that the values of one attribute raise, if any.
-#[must_use]
 pub fn of_values(book: &Codebook, codes: &[Code]) -> Option<String> {
     let attribute = book.attribute();
     if !attribute.role.is_releasable() {
@@ -199,7 +165,6 @@ fn hidden(attribute: &Attribute, shape: Shape) -> String {
 }
 
 /// What a form of values is called.
-#[must_use]
 pub fn shape_title(shape: Shape) -> &'static str {
     Category::of_shape(shape).title()
 }
@@ -208,6 +173,7 @@ pub fn shape_title(shape: Shape) -> &'static str {
 mod tests {
     use super::*;
     use crate::anonymity::plan::Pace;
+    use crate::records::digest::DigestKey;
     use crate::records::raw::Token;
 
     fn told(role: &str, kind: &str, value: impl Fn(usize) -> String, rows: usize) -> Option<String> {

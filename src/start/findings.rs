@@ -41,7 +41,6 @@ pub struct Met {
 
 impl Met {
     /// Nothing met yet of `attributes`; a crowd needs `needed` people.
-    #[must_use]
     pub fn new(attributes: usize, needed: usize) -> Self {
         Self {
             records: 0,
@@ -113,25 +112,21 @@ impl Met {
     }
 
     /// Records of which only the risk was measured.
-    #[must_use]
     pub fn monitored(&self) -> u64 {
         self.monitored
     }
 
     /// Records that this process has decoded.
-    #[must_use]
     pub fn here(&self) -> u64 {
         self.here
     }
 
     /// Records that were decoded.
-    #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
     /// Attributes that may leave and had no value in any record, and the subject where nobody was named.
-    #[must_use]
     pub fn unmet(&self, schema: &Schema) -> Vec<usize> {
         let empty = |a: &usize| match schema.subject {
             Some(subject) if subject == *a => self.nameless + self.wrong_type[*a] == self.records,
@@ -145,7 +140,6 @@ impl Met {
     }
 
     /// What there is to tell, the worst first.
-    #[must_use]
     pub fn findings(&self, schema: &Schema) -> Vec<Finding> {
         let mut found = Vec::new();
         let of = |a: usize| Named::of(&schema.attributes[a]);
@@ -237,7 +231,6 @@ pub enum Finding {
 
 impl Finding {
     /// Lines that are likely to be records of their own, and were read as part of another one.
-    #[must_use]
     pub fn swallowed_lines(&self) -> u64 {
         if let Self::LongRows { long } = self { long.lines.saturating_sub(long.rows) } else { 0 }
     }

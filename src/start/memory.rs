@@ -11,12 +11,12 @@
 //!
 //! No limit is ever raised. Whatever is lowered, less is counted and more is suppressed (docs/architecture.md rule 8); decision 0055.
 
+use crate::codec::Limits as CodecLimits;
 use crate::config::{Config, MOST_VALUES, Problem, SinkKind, SourceKind, format_size};
 use crate::io::input::Limits;
 use crate::records::codebook::Codebook;
 use crate::records::schema::Schema;
 use crate::risk::adjacency::MAX_EDGES;
-use crate::start::exploded::most_of_batch;
 use crate::telemetry::MemoryPart;
 
 /// Dictionaries there are at most: that of the stream, and the copies that a search for a plan and the exact re-check work on.
@@ -194,19 +194,16 @@ fn divide(config: &Config, schema: &Schema, limit: u64) -> Option<Division> {
 }
 
 /// How the limit is divided; `None` where there is none.
-#[must_use]
 pub fn division(config: &Config, schema: &Schema) -> Option<Division> {
     divide(config, schema, config.process.memory_limit?)
 }
 
 /// What the parts may hold.
-#[must_use]
 pub fn bounds(config: &Config, schema: &Schema) -> Bounds {
     division(config, schema).map_or_else(|| unlimited(config), |division| division.bounds)
 }
 
 /// When a batch is closed, by `batch` and by what fits.
-#[must_use]
 pub fn closing(config: &Config, schema: &Schema) -> Limits {
     let mut max_bytes = bounds(config, schema).max_batch_bytes;
     if config.batch.is_whole && config.process.memory_limit.is_none() {
@@ -233,20 +230,18 @@ fn machine_memory() -> Option<u64> {
 }
 
 /// Distinct values that a dictionary holds at most: every record that is remembered may bring one of its own.
-#[must_use]
 pub fn max_dictionary_values(config: &Config, schema: &Schema) -> usize {
     let room = schema.attributes.iter().map(|attribute| Codebook::most_values(attribute)).min();
     if config.batch.is_whole {
         return MOST_VALUES.min(room.unwrap_or(MOST_VALUES));
     }
     // A message whose elements are the records is not divided among batches.
-    let more = most_of_batch(config, schema.explode.is_some()) - config.batch.max_records;
+    let more = if schema.explode.is_some() { CodecLimits::default().max_elements - 1 } else { 0 };
     let needed = config.rows_remembered() + config.batches_remembered() * more + config.max_waiting_lines();
     config.tuning.max_dictionary_values.max(needed)
 }
 
 /// What the clients of brokers may queue; `None` without a limit.
-#[must_use]
 pub fn queues(config: &Config) -> Option<Queues> {
     let (_, fetched, sent, _) = queues_within(config, rest(config.process.memory_limit?) * 3 / 10);
     // No less than the client takes for a queue, whatever kind of client it is.
@@ -255,7 +250,6 @@ pub fn queues(config: &Config) -> Option<Queues> {
 }
 
 /// A limit that is too small, with the least that would do.
-#[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let Some(limit) = config.process.memory_limit.filter(|limit| divide(config, schema, *limit).is_none()) else {
         return Vec::new();
@@ -293,7 +287,6 @@ fn least(config: &Config, schema: &Schema) -> Option<u64> {
 
 impl Division {
     /// The limits that were lowered: the key, what the configuration says, and what it comes to.
-    #[must_use]
     pub fn lowered(&self, config: &Config) -> Vec<(&'static str, u64, u64)> {
         let (asked, own) = (unlimited(config), &self.bounds);
         let pairs = [

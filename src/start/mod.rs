@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`checked`] | all of it, as one value |
 //! | [`schema`] | the record schema, loaded |
-//! | [`shapes`], [`grown`], [`chosen`] | the groups of attributes, as configured or as the planner chooses them |
+//! | [`shapes`], [`chosen`] | the groups of attributes, as configured or as the planner chooses them |
 //! | [`clusters`] | the brokers, and who we are to them |
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
@@ -12,19 +12,18 @@
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
 //! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
 //! | [`reading`] | how records are read: attributes, limits, file formats |
-//! | [`exploded`], [`nested`] | records that are elements of an array; lines that are nested as the input was |
+//! | [`nested`] | lines that are nested as the input was |
 //! | [`memory`] | one budget for the memory, divided among its parts |
 //! | [`messages`] | where the cells of records are in the messages of topics |
-//! | `parts`, [`profiles`], `named` | a key or a value, as it is decoded; where the profiles of people are read; whether people can be named |
+//! | `parts`, [`profiles`] | a key or a value, as it is decoded; where the profiles of people are read |
 //! | [`encode`] | raw records to codes |
-//! | [`whole_file`], [`sampling`] | a file read as a whole; records read ahead of a run |
-//! | [`probe`], `beside` | a file held against a schema, in counts; the keys that the schema does not have |
+//! | [`sampling`] | a file read as a whole; records read ahead of a run |
+//! | [`probe`] | a file held against a schema, in counts; the keys that the schema does not have |
 //! | [`digest`], [`changes`] | a policy as one number; differences of two configurations, and those that no reload takes |
 //! | [`trials`] | the tests that a configuration carries, in terms of its schema |
 //! | [`doubts`], [`findings`] | what looks wrong before a run, and what a run has met |
 
 pub mod avro_output;
-mod beside;
 pub mod changes;
 pub mod checked;
 pub mod chosen;
@@ -33,13 +32,10 @@ pub mod composition;
 pub mod digest;
 pub mod doubts;
 pub mod encode;
-pub mod exploded;
 pub mod field_numbers;
 pub mod findings;
-pub mod grown;
 pub mod memory;
 pub mod messages;
-mod named;
 pub mod nested;
 pub mod output_names;
 pub mod output_schema;
@@ -54,4 +50,3 @@ pub mod sampling;
 pub mod schema;
 pub mod shapes;
 pub mod trials;
-pub mod whole_file;

@@ -8,7 +8,6 @@ use crate::records::schema::{Attribute, Schema};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of the schemas under which lines leave; none where they have none.
-#[must_use]
 pub fn written_under(config: &Config) -> Option<FramedAs> {
     if config.sink.kind != SinkKind::Kafka {
         return None;
@@ -22,13 +21,11 @@ pub fn written_under(config: &Config) -> Option<FramedAs> {
 }
 
 /// Whether lines have the number of their schema before them.
-#[must_use]
 pub fn is_framed(config: &Config) -> bool {
     written_under(config).is_some() && config.registry.url.is_some()
 }
 
 /// A name as schemas take it: letters, digits and underscores, no digit first.
-#[must_use]
 pub fn schema_name(name: &str) -> String {
     let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if out.is_empty() || out.starts_with(|c: char| c.is_ascii_digit()) {
@@ -38,20 +35,17 @@ pub fn schema_name(name: &str) -> String {
 }
 
 /// The field of an attribute's texts, where its exact values have one of their own.
-#[must_use]
 pub fn text_name(attribute: &Attribute) -> Option<String> {
     let typed = matches!(attribute.kind(), Type::Integer | Type::Float | Type::Boolean);
     typed.then(|| format!("{}_text", schema_name(&attribute.name)))
 }
 
 /// The choice between the two fields of such an attribute.
-#[must_use]
 pub fn choice_name(attribute: &Attribute) -> String {
     format!("{}_cell", schema_name(&attribute.name))
 }
 
 /// Attributes that a schema would call the same, and a registry that is not there.
-#[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     let under = written_under(config);
@@ -101,7 +95,6 @@ pub struct Output {
 /// What each line carries, in the order in which groups leave; one for all of them where rows are joined.
 ///
 /// A topic of one group has the subject `TOPIC-value`; where several groups share a topic, each has `TOPIC-NAMESPACE.RECORD`.
-#[must_use]
 pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<Output> {
     if config.sink.rows == Rows::Joined {
         let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
@@ -121,13 +114,11 @@ pub fn outputs(config: &Config, schema: &Schema, shapes: &[GroupShape]) -> Vec<O
 }
 
 /// What the names of records stand in.
-#[must_use]
 pub fn namespace(schema: &Schema) -> String {
     format!("throng.{}", schema_name(&schema.name))
 }
 
 /// Groups whose lines would have one schema in a topic: readers could not tell them apart.
-#[must_use]
 pub fn collisions(config: &Config, schema: &Schema, shapes: &[GroupShape], file: &str) -> Vec<Problem> {
     if written_under(config).is_none() {
         return Vec::new();

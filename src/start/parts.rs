@@ -203,9 +203,6 @@ impl PartAsked<'_> {
 }
 
 /// The registry that is configured, if one is.
-///
-/// # Errors
-/// When the password or the authorities cannot be read.
 pub fn client(config: &Config, file: &str) -> Result<Option<Arc<Client>>, Problem> {
     let registry = &config.registry;
     let Some(url) = &registry.url else { return Ok(None) };

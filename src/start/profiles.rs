@@ -25,7 +25,6 @@ struct Asked<'a> {
 }
 
 /// The joins in the order of their names, which is that of their numbers in the state.
-#[must_use]
 pub fn in_order(config: &Config) -> Vec<&Join> {
     let mut joins: Vec<&Join> = config.join.iter().collect();
     joins.sort_by(|a, b| a.name.cmp(&b.name));
@@ -38,7 +37,6 @@ fn asked<'a>(config: &'a Config, schema: &'a Schema, join: &'a Join) -> Asked<'a
 }
 
 /// What is wrong with the joins and with the attributes that they bring.
-#[must_use]
 pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     let mut found = Vec::new();
     for attribute in &schema.attributes {
@@ -241,9 +239,6 @@ pub fn read_whole(
 }
 
 /// Begins to read the profiles of all joins, in their order. `subjects` digests people as the records' are; `cluster` has the topics.
-///
-/// # Errors
-/// What is wrong with the files that the configuration names.
 pub fn read(
     config: &Config,
     schema: &Schema,

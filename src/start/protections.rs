@@ -24,12 +24,9 @@ pub fn protections(config: &Config, schema: &Schema, file: &str) -> Result<Vec<P
                     colluders: config.privacy.colluders,
                 }),
             },
-            Err((key, message, remedy)) => problems.push(Problem {
-                file: file.to_owned(),
-                key: format!("privacy.model[{index}].{key}"),
-                message,
-                remedy: remedy.to_owned(),
-            }),
+            Err((key, message, remedy)) => {
+                problems.push(Problem::new(file, format!("privacy.model[{index}].{key}"), message, remedy));
+            }
         }
     }
     found.sort_unstable_by_key(|protection| protection.attribute);
@@ -95,7 +92,6 @@ fn implied(
 }
 
 /// What verification recounts of a model of sensitive values, in its own words; none for the others.
-#[must_use]
 pub fn claim(model: &Model) -> Option<Claim> {
     match model {
         &Model::DistinctDiversity { l, .. } => Some(Claim::Distinct { l }),

@@ -9,7 +9,6 @@ use crate::telemetry::WrittenAs;
 
 /// The attributes as the codecs see them in a file. What a topic's messages have around their values stands there under the
 /// attribute's name.
-#[must_use]
 pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
     schema
         .attributes
@@ -23,7 +22,6 @@ pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
 }
 
 /// Limits of a record, and what becomes of unknown attributes.
-#[must_use]
 pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
     let limits = Limits {
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX),
@@ -38,7 +36,6 @@ pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
 }
 
 /// The lines in which fragments leave. Rows of Parquet are made of JSON lines.
-#[must_use]
 pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
     match config.sink.format() {
         Format::Csv => LineFormat::Csv { separator: u8::try_from(config.source.separator).unwrap_or(b',') },
@@ -49,7 +46,6 @@ pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
 }
 
 /// The label of records that are written down like this.
-#[must_use]
 pub fn written_as(format: Format) -> WrittenAs {
     match format {
         Format::Json | Format::JsonSchema => WrittenAs::Json,
@@ -61,7 +57,6 @@ pub fn written_as(format: Format) -> WrittenAs {
 }
 
 /// How a file is written down, in the words of the file room.
-#[must_use]
 pub fn file_format(format: Format, separator: char) -> file::Format {
     match format {
         // Formats of messages are refused where a file is configured.

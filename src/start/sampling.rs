@@ -1,18 +1,21 @@
 //! Records read beside a run: ahead of it, to learn from (they are never released and support nobody), or after it, to measure.
 
 use super::encode::encode;
+use super::memory::max_dictionary_values;
 use super::profiles::{self, NotRead, Profiles};
 use super::reading::{codec_limits, fields, file_format};
 use crate::config::{Config, Format, Problem, SourceKind};
-use crate::io::file::{FileSource, SourceError, is_at_rest};
+use crate::io::file::{FileSource, LongRows, SourceError, is_at_rest};
 use crate::io::input::InputBatch;
 use crate::records::codebook::{Codebook, CodebookError};
 use crate::records::digest::DigestKey;
+use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::records::table::Batch;
-use crate::start::memory::max_dictionary_values;
-use std::path::Path;
+use crate::telemetry::Label;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Records decoded at a time.
@@ -62,8 +65,7 @@ pub fn typical(
     (file, key): (&str, &str),
     (what, otherwise): (&str, &str),
 ) -> Result<Read, Vec<Problem>> {
-    let problem =
-        |message: String, remedy: String| vec![Problem { file: file.to_owned(), key: key.to_owned(), message, remedy }];
+    let problem = |message: String, remedy: String| vec![Problem::new(file, key, message, remedy)];
     let path = typical_file(config).ok_or_else(|| {
         let message = format!("{what} from records, and there is no file of them before the stream begins");
         problem(message, format!("name a file of typical records in plan.prime, or {otherwise}"))
@@ -90,9 +92,6 @@ pub fn typical(
 }
 
 /// Reads up to `most` records of `path` in the format of the source. With `absent_as_null` an absent cell is a missing one.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn read(
     config: &Config,
     schema: &Schema,
@@ -101,7 +100,13 @@ pub fn read(
     absent_as_null: bool,
 ) -> Result<Read, SamplingError> {
     let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-    records(config, schema, (path, most), absent_as_null, &key, &mut [])
+    records(config, schema, (path, most), absent_as_null, &key, &mut [], Vec::new())
+}
+
+/// Reads up to `most` records of `path` as [`read`] does, without the cells that joins bring.
+pub(super) fn read_unjoined(config: &Config, schema: &Schema, path: &Path, most: usize) -> Result<Read, SamplingError> {
+    let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
+    records(config, schema, (path, most), false, &key, &mut [], schema.joined())
 }
 
 /// Reads all records of `path` as [`read`] does, joined to the profiles that the configuration, the file `file` in messages, names in files:
@@ -119,7 +124,8 @@ pub fn read_joined(
     let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
     let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
     let mut profiles = profiles::read_whole(config, schema, file, subjects.as_ref())?;
-    records(config, schema, (path, usize::MAX), absent_as_null, &key, &mut profiles)
+    let joined = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
+    records(config, schema, (path, usize::MAX), absent_as_null, &key, &mut profiles, joined)
 }
 
 fn records(
@@ -129,11 +135,11 @@ fn records(
     absent_as_null: bool,
     key: &DigestKey,
     profiles: &mut [Profiles],
+    joined: Vec<usize>,
 ) -> Result<Read, SamplingError> {
     let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), key, max_dictionary_values(config, schema));
     let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect::<Result<_, _>>()?;
     let mut subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), key));
-    let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format_of_file(path);
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
@@ -153,4 +159,92 @@ fn records(
         }
     }
     Ok(Read { books, batch, rejected, absent })
+}
+
+/// Why a file cannot be read as a whole. A record that does not fit refuses the file: nothing becomes a dead letter
+/// here.
+#[allow(missing_docs, reason = "the messages document the cases")]
+#[derive(Debug, thiserror::Error)]
+pub enum WholeFileError {
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(
+        "no column for {} (correct `column` or `pointer` of the attribute in the schema, or take it out of the schema)",
+        .0.iter().map(|a| format!("attribute {a:?}")).collect::<Vec<_>>().join(", ")
+    )]
+    NoColumn(Vec<String>),
+    #[error(
+        "{records} record(s) cannot be read or do not have the types of the schema, the first is number {first} ({why}); correct them, or take them out"
+    )]
+    Rejected { records: u64, first: i64, why: String },
+}
+
+/// Hears of the records of a file part by part, beside the codebooks as they are by then, and of rows that span many lines; where it breaks
+/// off, no more is read.
+pub type Take<'a> = &'a mut dyn FnMut(&Batch, &[Codebook], Option<LongRows>) -> ControlFlow<()>;
+
+/// Reads `path`, and `more` behind it, in the source's format and hands their records over in parts, encoded by `books`. With `absent_as_null` an absent
+/// cell is a missing one. What `profiles` bring is theirs alone, whatever the file has of it.
+///
+/// # Errors
+/// When the file cannot be read, a column is missing, or any record does not fit the schema.
+pub fn read_whole(
+    config: &Config,
+    (path, more, profiles): (&Path, &[PathBuf], &mut [Profiles]),
+    schema: &Schema,
+    books: &mut [Codebook],
+    mut subjects: Option<&mut Subjects>,
+    absent_as_null: bool,
+    take: Take<'_>,
+) -> Result<(), WholeFileError> {
+    let (limits, unknown) = codec_limits(config);
+    let format = config.source.format_of_file(path);
+    let mut source = FileSource::open(
+        path,
+        file_format(format, config.source.separator),
+        &fields(schema, format == Format::Csv),
+        limits,
+        unknown,
+    )?
+    .followed_by(more)?;
+    let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
+    let absent = source.absent_attributes().into_iter().filter(|a| !joined.contains(a));
+    let absent: Vec<String> = absent.map(|a| schema.attributes[a].name.clone()).collect();
+    if !absent.is_empty() {
+        return Err(WholeFileError::NoColumn(absent));
+    }
+    let (mut rejected, mut first): (u64, Option<(Coordinate, String)>) = (0, None);
+    let mut note = |coordinate: Coordinate, why: &dyn Fn() -> String| {
+        rejected += 1;
+        if first.as_ref().is_none_or(|(before, _)| coordinate.offset < before.offset) {
+            first = Some((coordinate, why()));
+        }
+    };
+    loop {
+        let mut input = InputBatch::new(schema.attributes.len(), 0);
+        let mut refused = Vec::new();
+        let outcome = source.read(&mut input.raw, AT_A_TIME, u64::MAX, &mut refused)?;
+        for (coordinate, reason) in refused {
+            note(coordinate, &|| match reason.remedy() {
+                "" => reason.to_string(),
+                remedy => format!("{reason}: {remedy}"),
+            });
+        }
+        joined.iter().for_each(|attribute| input.raw.clear(*attribute));
+        let (mut batch, misfits) = encode(&input, schema, books, subjects.as_deref_mut(), absent_as_null);
+        for misfit in misfits {
+            note(misfit.coordinate, &|| match misfit.attribute.map(|a| &schema.attributes[a]) {
+                Some(attribute) => format!("attribute {:?} is not of type {}", attribute.name, attribute.kind().name()),
+                None => misfit.reason.as_str().to_owned(),
+            });
+        }
+        profiles.iter_mut().for_each(|join| join.join(&mut batch, books));
+        if take(&batch, books, source.take_long_rows()).is_break() || outcome.end {
+            break;
+        }
+    }
+    match first {
+        Some((first, why)) => Err(WholeFileError::Rejected { records: rejected, first: first.offset + 1, why }),
+        None => Ok(()),
+    }
 }

@@ -5,17 +5,10 @@ use crate::records::schema::Schema;
 use std::sync::Arc;
 
 /// Loads the record schema of a configuration.
-///
-/// # Errors
-/// Every problem of the schema and its hierarchies.
 pub fn load_schema(config: &Config) -> Result<Arc<Schema>, Vec<Problem>> {
     Schema::load(&config.schema.file).map(Arc::new).map_err(|error| {
-        let own = |p: crate::records::schema::Problem| Problem {
-            file: p.file,
-            key: p.place,
-            message: p.message,
-            remedy: "correct the record schema".to_owned(),
-        };
+        let own =
+            |p: crate::records::schema::Problem| Problem::new(p.file, p.place, p.message, "correct the record schema");
         error.problems.into_iter().map(own).collect()
     })
 }

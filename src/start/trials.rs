@@ -7,13 +7,11 @@ use crate::records::schema::{Origin, Place, Schema};
 use serde_json::{Map, Value};
 
 /// Every problem of the tests: cells of attributes that never leave, or not together.
-#[must_use]
 pub fn problems(checked: &Checked) -> Vec<Problem> {
     let mut found = Vec::new();
     for (index, test) in checked.config.test.iter().enumerate() {
         let mut refuse = |key: &str, message: String, remedy: &str| {
-            let (file, key) = (checked.file.clone(), format!("test[{index}].{key}"));
-            found.push(Problem { file, key, message, remedy: remedy.to_owned() });
+            found.push(Problem::new(checked.file.as_str(), format!("test[{index}].{key}"), message, remedy));
         };
         for (key, items) in [("expect", &test.expect), ("never", &test.never)] {
             for cells in items.iter().filter_map(|item| PolicyTest::cells(item)) {
@@ -88,7 +86,6 @@ fn subject_of(schema: &Schema) -> Result<&str, Flaw> {
 }
 
 /// The records of a test as lines of JSON: those of `input`, by each of its invented people. None where they are in a file.
-#[must_use]
 pub fn records(test: &PolicyTest, config: &Config, schema: &Schema) -> Option<String> {
     if test.file.is_some() {
         return None;

@@ -1,8 +1,11 @@
-//! Log lines on standard error, as text or JSON.
+//! Log lines on standard error, as text or JSON, and how often one kind of them is written.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::io::Write;
-use tracing_subscriber::{EnvFilter, filter::LevelFilter, util::SubscriberInitExt};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Why logging could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +46,6 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
 }
 
 /// Whether a panic says that nobody reads standard output any more, for which `println!` has no other way.
-#[must_use]
 pub fn says_nobody_reads(payload: &(dyn Any + Send)) -> bool {
     payload.downcast_ref::<String>().is_some_and(|said| {
         said.starts_with("failed printing to stdout")
@@ -69,13 +71,114 @@ pub fn silence_panic_payloads() {
     }));
 }
 
+/// The most characters of them.
+const MOST: usize = 300;
+
+/// `text` as it may stand in a log line or an error: one line, of a bounded length, with nothing that steers a terminal or turns
+/// the direction of writing.
+pub fn foreign(text: &str) -> String {
+    let mut out = String::new();
+    for (at, character) in text.chars().enumerate() {
+        if at == MOST {
+            out.push('…');
+            break;
+        }
+        match character {
+            '\n' | '\t' | '\r' => out.push(' '),
+            ' '..='~' => out.push(character),
+            // Letters are; marks, controls and what writes from right to left may hide what is said.
+            _ if character.is_alphanumeric() => out.push(character),
+            _ => out.extend(character.escape_unicode()),
+        }
+    }
+    out
+}
+
+/// Lines of one kind written within [`WINDOW_MS`].
+const BURST: u32 = 5;
+const WINDOW_MS: u64 = 10_000;
+
+/// What to do with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Write it, and say before that so many like it were not written.
+    Write {
+        unwritten: u64,
+    },
+    Skip,
+}
+
+#[derive(Default)]
+struct Window {
+    began_ms: u64,
+    written: u32,
+    unwritten: u64,
+}
+
+/// Counts lines by kind. Kinds are literals and labels of the program, so their number is bounded.
+#[derive(Default)]
+pub(super) struct Limiter(BTreeMap<(&'static str, &'static str), Window>);
+
+impl Limiter {
+    pub fn judge(&mut self, kind: &'static str, label: &'static str, now_ms: u64) -> Verdict {
+        let window = self.0.entry((kind, label)).or_default();
+        let mut unwritten = 0;
+        if now_ms.saturating_sub(window.began_ms) >= WINDOW_MS {
+            unwritten = window.unwritten;
+            *window = Window { began_ms: now_ms, ..Window::default() };
+        }
+        if window.written == BURST {
+            window.unwritten += 1;
+            return Verdict::Skip;
+        }
+        window.written += 1;
+        Verdict::Write { unwritten }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{LoggingError, init_logging};
+    use super::{BURST, Limiter, LoggingError, Verdict, WINDOW_MS, init_logging, *};
+    use proptest::prelude::*;
 
     #[test]
     fn unknown_spellings_are_named() {
         assert!(matches!(init_logging("xml", "info"), Err(LoggingError::Format(f)) if f == "xml"));
         assert!(matches!(init_logging("text", "loud"), Err(LoggingError::Level(l)) if l == "loud"));
+    }
+
+    #[test]
+    fn words_of_others_are_one_short_line() {
+        assert_eq!(foreign("no field \"größe\""), "no field \"größe\"");
+        assert_eq!(foreign("a\nb\u{1b}[2Jc\u{202e}d\0"), "a b\\u{1b}[2Jc\\u{202e}d\\u{0}");
+        assert!(foreign(&"\u{7}".repeat(1 << 20)).len() < 10 * MOST);
+    }
+
+    #[test]
+    fn a_flood_is_cut_and_accounted_for() {
+        let mut limiter = Limiter::default();
+        let written = (0..100).filter(|_| limiter.judge("a", "", 3) != Verdict::Skip).count();
+        assert_eq!(written, BURST as usize);
+        assert_eq!(limiter.judge("a", "other", 3), Verdict::Write { unwritten: 0 });
+        assert_eq!(limiter.judge("a", "", WINDOW_MS), Verdict::Write { unwritten: 95 });
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_lost_from_the_account(gaps in prop::collection::vec(0u64..4_000, 1..200)) {
+            let (mut limiter, mut now, mut written, mut named) = (Limiter::default(), 0, 0u64, 0u64);
+            for gap in &gaps {
+                now += gap;
+                if let Verdict::Write { unwritten } = limiter.judge("a", "", now) {
+                    written += 1;
+                    named += unwritten;
+                }
+            }
+            // The line after a window names all that were skipped; only those of the last window are still unnamed.
+            if let Verdict::Write { unwritten } = limiter.judge("a", "", now + WINDOW_MS) {
+                named += unwritten;
+            }
+            prop_assert_eq!(written + named, gaps.len() as u64);
+        }
     }
 }

@@ -1,47 +1,47 @@
 //! Events that are log line and metric at once, and what the status page shows of them.
 //!
-//! One struct an event, with [`emit`](BatchCommitted::emit); no struct has a field that could hold a raw value, label
+//! One struct an event, with [`emit`](BatchCommitted::emit), which writes the log line and moves the metrics together. Counts of records move
+//! only with their batch's commit, so that they obey conservation and a retried batch is counted once. Lines of one kind are limited; metrics
+//! are not. No struct has a field that could hold a raw value, label
 //! sets are closed, and every series exists from the start, so that nothing in the data can change their number.
 
+mod batches;
 mod coarse;
-mod disk;
-mod divided;
-mod erasure_metrics;
-mod events;
-mod foreign;
+mod health;
 mod history;
 mod labels;
-mod limiter;
 mod logging;
-mod memory;
 mod metrics;
-mod planned;
+mod people;
+mod plans;
 mod reason;
-mod registry;
 mod report;
-mod shelf;
 mod source;
 mod status;
 
-pub use coarse::{Draws, about, in_steps};
-pub use disk::{StateAnswers, StateStalled};
-pub use events::{
-    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, DeviceUsed, Doubt, ErasureFailed, ErasureLag,
-    ErasureMessage, ErasuresMissed, EvidenceGathered, FileDivided, FileOpened, LimitReached, PlanAdopted,
-    PlannerFailed, PolicyInForce, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, Reloaded, StateRecovered,
-    SubjectsErased, VerificationRefused, WrongType,
+pub use batches::{
+    AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, Doubt, FileDivided, FileOpened, WrongType,
 };
-pub use foreign::foreign;
+pub use coarse::{Draws, about, in_steps};
+pub use health::{
+    LimitReached, PolicyInForce, Reloaded, StateAnswers, StateRecovered, StateStalled, VerificationRefused,
+};
 pub use history::Point;
 pub use labels::{
     AbortReason, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
     SuppressionReason, WrittenAs,
 };
-pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
+pub use logging::{LoggingError, foreign, init_logging, says_nobody_reads, silence_panic_payloads};
+pub use people::{
+    ErasureFailed, ErasureLag, ErasureMessage, ErasuresMissed, ProfileRefused, ProfileUpdate, ProfilesLag,
+    ProfilesRead, SubjectsErased,
+};
+pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
 pub use reason::RejectionReason;
-pub use registry::{RegistryAnswered, RegistryLost, WriterSchemaMet};
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
-pub use source::{InputLost, Rebalanced, SourceConnected, SourceLost, SourceRefused};
+pub use source::{
+    InputLost, Rebalanced, RegistryAnswered, RegistryLost, SourceConnected, SourceLost, SourceRefused, WriterSchemaMet,
+};
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 
 #[cfg(test)]

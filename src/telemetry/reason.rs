@@ -53,7 +53,6 @@ pub enum RejectionReason {
 
 impl RejectionReason {
     /// Its own name: that of the label, but for the two that are counted under another.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::MalformedJson => "malformed_json",
@@ -90,7 +89,6 @@ impl RejectionReason {
     }
 
     /// What the operator may do about it; empty where the name says enough.
-    #[must_use]
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::MalformedJson => {
@@ -130,7 +128,6 @@ impl RejectionReason {
     }
 
     /// The stage that refuses a record for this reason.
-    #[must_use]
     pub const fn stage(self) -> Stage {
         match self {
             Self::WrongType => Stage::Encode,

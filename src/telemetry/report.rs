@@ -24,7 +24,6 @@ pub struct Totals {
 
 impl Totals {
     /// Records that have come and not gone: what conservation says is held. None when more has gone than come.
-    #[must_use]
     pub fn held(&self) -> Option<u64> {
         let gone = self.released + self.suppressed + self.dead_lettered + self.dropped;
         self.consumed.checked_sub(gone)
@@ -41,7 +40,7 @@ impl Totals {
 }
 
 /// Re-identification risk of a set of records: of a record it is 1 / subjects in its class (prosecutor's model).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RiskPicture {
     /// The highest of any record, 0 to 1.
     pub highest: f64,
@@ -52,7 +51,7 @@ pub struct RiskPicture {
 }
 
 /// Distinct subjects in the classes of the lines that left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CrowdPicture {
     /// The smallest of any class; 0 when nothing left.
     pub smallest: u64,
@@ -63,7 +62,7 @@ pub struct CrowdPicture {
 }
 
 /// Seconds spent in each stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct StageSeconds {
     /// Waiting for records.
     pub read: f64,
@@ -83,7 +82,6 @@ pub struct StageSeconds {
 
 impl StageSeconds {
     /// Seconds of one stage.
-    #[must_use]
     pub fn get(&self, stage: Stage) -> f64 {
         match stage {
             Stage::Read => self.read,
@@ -110,14 +108,13 @@ impl StageSeconds {
     }
 
     /// Seconds of all stages but the wait for records.
-    #[must_use]
     pub fn work(&self) -> f64 {
         Stage::ALL.iter().filter(|stage| **stage != Stage::Read).map(|stage| self.get(*stage)).sum()
     }
 }
 
 /// What a committed batch did. Counts are those of this batch; sizes are those after it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BatchReport {
     /// The batch's number, from the durable state.
     pub sequence: u64,
@@ -151,25 +148,18 @@ pub struct BatchReport {
     /// Records held after this batch: nothing of them has left yet.
     pub held: u64,
     /// Fragments that did not leave because other lines of their subject stand for them.
-    #[serde(default)]
     pub thinned_fragments: u64,
     /// Lines that waited for their delay and were settled by this batch, and how long they had waited in the mean.
-    #[serde(default)]
     pub delayed_lines: u64,
     /// Mean of what those lines have waited.
-    #[serde(default)]
     pub delay_seconds: f64,
     /// Lines that wait for their delay after this batch, and those remembered as said.
-    #[serde(default)]
     pub waiting_lines: u64,
     /// Lines remembered as said after this batch.
-    #[serde(default)]
     pub said_lines: u64,
     /// Records to which a join brought nothing: it has no profile of their subject. A record of two such joins counts twice.
-    #[serde(default)]
     pub unjoined_records: u64,
     /// Profiles that joins keep after this batch.
-    #[serde(default)]
     pub profiles: u64,
 
     /// Cells of attributes that the record schema does not know.
@@ -188,10 +178,8 @@ pub struct BatchReport {
     /// Values in all dictionaries.
     pub dictionary_values: u64,
     /// Memory of the dictionaries.
-    #[serde(default)]
     pub dictionary_bytes: u64,
     /// Memory of the window and of the planner's sample.
-    #[serde(default)]
     pub window_bytes: u64,
     /// Records in the planner's window.
     pub window_records: u64,
@@ -228,7 +216,6 @@ pub struct BatchReport {
 
 impl BatchReport {
     /// Share of the settled records of which nothing was released, 0 to 1; 0 for a batch that settled none.
-    #[must_use]
     pub fn suppressed_share(&self) -> f64 {
         let settled = self.released + self.suppressed.total();
         if settled == 0 { 0.0 } else { self.suppressed.total() as f64 / settled as f64 }

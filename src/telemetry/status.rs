@@ -1,26 +1,17 @@
 //! The shared account that events write and the HTTP pages read.
 
-use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Instant,
-};
-
+use super::coarse::{Coarse, Draws, about};
+use super::history::{History, Point};
+use super::labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs};
+use super::logging::{Limiter, Verdict};
+use super::metrics::{Metrics, clamped};
+use super::reason::RejectionReason;
+use super::report::{BatchReport, Totals};
 use serde::Serialize;
 use serde_json::Value;
-
-use super::{
-    coarse::{Coarse, Draws, about},
-    history::{History, Point},
-    labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal, SuppressionReason, WrittenAs},
-    limiter::{Limiter, Verdict},
-    memory,
-    metrics::{Metrics, clamped},
-    reason::RejectionReason,
-    report::{BatchReport, Totals},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// What must hold before the daemon says that it is ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -42,7 +33,6 @@ pub struct Readiness {
 
 impl Readiness {
     /// Why the daemon is not ready; empty when it is.
-    #[must_use]
     pub fn reasons(self) -> Vec<&'static str> {
         let conditions = [
             (self.schema, "the record schema is not loaded"),
@@ -200,7 +190,6 @@ impl std::fmt::Debug for Telemetry {
 impl Telemetry {
     /// Makes every series: `k` as configured, `groups` the names of the configured groups of attributes (a fragment
     /// of any other is counted under `other`).
-    #[must_use]
     pub fn new(k: usize, groups: &[String]) -> Self {
         let board = Board { fragments_by_group: vec![0; groups.len() + 1], ..Board::default() };
         Self(Arc::new(Inner {
@@ -215,14 +204,16 @@ impl Telemetry {
     /// Makes the series of the attributes that a search of the window may name.
     #[must_use]
     pub fn naming(self, attributes: &[&str]) -> Self {
-        self.metrics().planning.name_attributes(attributes);
+        for attribute in attributes {
+            self.metrics().involvement.with_label_values(&[attribute]);
+        }
         self
     }
 
     /// Says what each part of the memory may take, in bytes.
     pub fn divide_memory(&self, parts: &[(MemoryPart, u64)]) {
         for (part, bytes) in parts {
-            self.metrics().memory.parts.limit.of(*part).set(*bytes as f64);
+            self.metrics().memory.part_limits.of(*part).set(*bytes as f64);
         }
     }
 
@@ -254,7 +245,6 @@ impl Telemetry {
     }
 
     /// All metrics in Prometheus' text format.
-    #[must_use]
     pub fn render(&self) -> String {
         let board = self.board();
         let metrics = self.metrics();
@@ -274,7 +264,6 @@ impl Telemetry {
     }
 
     /// What stands in the way of releasing.
-    #[must_use]
     pub fn readiness(&self) -> Readiness {
         self.board().readiness
     }
@@ -287,14 +276,12 @@ impl Telemetry {
     }
 
     /// The plan in force as its page shows it.
-    #[must_use]
     pub fn plan(&self) -> Value {
         self.board().plan.clone()
     }
 
     /// Share of the records settled of which nothing was released; 0 where none was settled. Records that only the risk was
     /// measured of are not settled, nor are tombstones. `more` were lost before they were records.
-    #[must_use]
     pub fn share_lost(&self, of: Settled, more: u64) -> f64 {
         let board = self.board();
         let mut monitored = board.suppressed.get(SuppressionReason::Monitoring);
@@ -316,19 +303,16 @@ impl Telemetry {
     }
 
     /// Draws for what else is rounded.
-    #[must_use]
     pub fn draws(&self) -> Draws {
         self.board().coarse.draws
     }
 
     /// The last batch as it was, for whoever runs an engine in their own process. No page and no metric shows it.
-    #[must_use]
     pub fn exact(&self) -> Option<BatchReport> {
         self.board().exact.clone()
     }
 
     /// A snapshot for the status page.
-    #[must_use]
     pub fn status(&self) -> Status {
         let uptime_seconds = self.0.started.elapsed().as_secs();
         let mut board = self.board();
@@ -383,7 +367,7 @@ impl Telemetry {
     /// A policy is in force: the first digits of its digest, and its k.
     pub(super) fn set_policy(&self, digest: &str, k: usize) {
         self.0.k.store(k, Ordering::Relaxed);
-        self.metrics().health.k.set(i64::try_from(k).unwrap_or(i64::MAX));
+        self.metrics().health.k.set(clamped(k as u64));
         digest.clone_into(&mut self.board().policy);
     }
 
@@ -408,7 +392,7 @@ impl Telemetry {
 
 /// Resident memory to two digits, in steps of 16 MiB at least: a table that doubles for one more value is not told.
 fn resident() -> Option<u64> {
-    memory::resident_bytes().map(|bytes| about(bytes, 16 << 20, 0.5))
+    resident_bytes().map(|bytes| about(bytes, 16 << 20, 0.5))
 }
 
 /// Records consumed and released a second, over the last ten seconds that are over.
@@ -452,5 +436,30 @@ impl Board {
         self.history.record(second, &shown);
         self.last = Some(shown);
         self.exact = Some(report.clone());
+    }
+}
+
+/// Resident bytes, from the kernel's account of the process; None where there is no such account.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    resident_of(&status)
+}
+
+fn resident_of(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{resident_bytes, resident_of};
+
+    #[test]
+    fn the_kernel_account_is_read() {
+        assert_eq!(resident_of("Name:\tx\nVmRSS:\t   12 kB\nThreads:\t1\n"), Some(12 * 1024));
+        assert_eq!(resident_of("Name:\tx\n"), None);
+        if cfg!(target_os = "linux") {
+            assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        }
     }
 }

@@ -1,51 +1,39 @@
 //! The account of one batch: what became of its records, and the privacy picture before and after.
 
 use super::clock;
-use super::fields::Engine;
-use super::gathered::Gathered;
-use super::settling::Settling;
-use super::turnout::Turnout;
+use super::core::Engine;
+use super::gather::{Gathered, Settling};
+use super::held::Remaining;
 use crate::anonymity::treatment::proposal::{Proposal, Unreleased};
-use crate::daemon::engine::held::Remaining;
-use crate::daemon::engine::picture::risk_before;
-use crate::io::file::LongRows;
+use crate::records::codebook::Codebook;
+use crate::records::raw::Coordinate;
+use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
 use crate::release::invariants::is_conserved;
 use crate::release::sink::Rejected;
-use crate::release::verified::{Crowd, Verified};
+use crate::release::verified::Verified;
+use crate::start::doubts;
 use crate::start::findings::Met;
 use crate::start::memory::COPIES;
 use crate::telemetry::{
-    AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, RiskPicture, StageSeconds, SuppressionReason,
+    AttributesNeverMet, BatchCommitted, BatchReport, CrowdPicture, Doubt, RejectionReason, RiskPicture,
+    SuppressionReason, WrongType,
 };
 use std::collections::BTreeMap;
-
-/// The crowds of some lines, as the report has them.
-#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-fn picture(crowd: Crowd) -> CrowdPicture {
-    let lines = crowd.lines.max(1) as f64;
-    CrowdPicture {
-        smallest: crowd.smallest,
-        average: crowd.sum as f64 / lines,
-        share_below_k: crowd.below_k as f64 / lines,
-    }
-}
 
 /// Records after which an attribute that never came is worth a line in the log.
 const ENOUGH_TO_TELL: u64 = 1000;
 
 impl Engine {
-    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) fn account(
         &self,
         gathered: &Gathered<'_>,
         proposal: &Proposal,
-        turnout: &Turnout,
         remaining: &BTreeMap<u32, Remaining>,
         verified: &Verified,
         settling: Settling,
     ) -> BatchReport {
-        let Gathered { input, fresh, batch, waits, waited, rejected, .. } = gathered;
+        let Gathered { input, fresh, batch, waits, waited, rejected, turnout, .. } = gathered;
         let unreleased = |waits: &[Remaining]| waits.iter().filter(|wait| !wait.released).count();
         let held =
             self.held.unreleased() - unreleased(waits) + remaining.values().filter(|wait| !wait.released).count();
@@ -57,11 +45,7 @@ impl Engine {
             held: held as u64,
             thinned_fragments: turnout.thinned,
             delayed_lines: turnout.waited.0,
-            delay_seconds: if turnout.waited.0 == 0 {
-                0.0
-            } else {
-                turnout.waited.1 as f64 / 1000.0 / turnout.waited.0 as f64
-            },
+            delay_seconds: turnout.waited.1 as f64 / 1000.0 / turnout.waited.0.max(1) as f64,
             unknown_cells: input.raw.unknown_cells,
             ..BatchReport::default()
         };
@@ -108,7 +92,13 @@ impl Engine {
             average: risk.average(),
             share_below_k: risk.below_k as f64 / risk.lines.max(1) as f64,
         };
-        report.crowd = picture(verified.crowd());
+        let crowd = verified.crowd();
+        let lines = crowd.lines.max(1) as f64;
+        report.crowd = CrowdPicture {
+            smallest: crowd.smallest,
+            average: crowd.sum as f64 / lines,
+            share_below_k: crowd.below_k as f64 / lines,
+        };
         let (loss, cells) = proposal.loss;
         report.quasi_cells = cells;
         if cells > 0 {
@@ -116,20 +106,6 @@ impl Engine {
             report.exact_share = proposal.exact_cells as f64 / cells as f64;
         }
         report
-    }
-
-    /// What has been met once a batch has left.
-    pub(super) fn met_with(
-        &self,
-        fresh: &Batch,
-        rejected: &[Rejected],
-        long_rows: Option<LongRows>,
-        report: &BatchReport,
-    ) -> Met {
-        let mut met = self.learning.met.clone();
-        met.add(fresh, rejected, long_rows);
-        met.monitor(report.suppressed.get(SuppressionReason::Monitoring));
-        met
     }
 
     /// Notes what has been met with a batch that has left. Once it is clear that an attribute never comes, a stream without
@@ -156,20 +132,11 @@ impl Engine {
         report.model_left_out_pairs = model.left_out_pairs as u64;
     }
 
-    pub(super) fn tell(
-        &self,
-        mut report: BatchReport,
-        seconds: StageSeconds,
-        bytes_out: u64,
-        uncovered_cells: u64,
-        oldest_ms: Option<i64>,
-    ) {
-        report.append_to_commit_seconds = since_append(oldest_ms);
+    /// Completes the report of a batch that has left, and emits it.
+    pub(super) fn report(&self, mut report: BatchReport, oldest_ms: Option<i64>) {
+        report.append_to_commit_seconds = oldest_ms.map(|oldest| (clock::now_ms() - oldest).max(0) as f64 / 1000.0);
         report.sequence = self.durable.progress.sequence;
         report.clock_ms = self.durable.progress.clock_ms;
-        report.seconds = seconds;
-        report.bytes_out = bytes_out;
-        report.uncovered_cells = uncovered_cells;
         report.ledger_bytes = self.ledger.approximate_bytes() as u64;
         report.supporters = self.ledger.supporters.as_ref().map_or(0, |supporters| supporters.entries() as u64);
         report.waiting_lines = self.held.lines() as u64;
@@ -186,10 +153,67 @@ impl Engine {
         debug_assert!(is_conserved(&self.durable.progress.totals, report.held), "records are not conserved");
         BatchCommitted(report).emit(&self.telemetry);
     }
+
+    /// Tells of which attributes cells had the wrong type, and where the first of each is.
+    pub(super) fn tell_of_misfits(&self, rejected: &[Rejected]) {
+        let mut misfits: BTreeMap<usize, (u64, Coordinate)> = BTreeMap::new();
+        for letter in rejected.iter().filter(|letter| letter.reason == RejectionReason::WrongType) {
+            let Some(attribute) = letter.attribute else { continue };
+            let (records, first) = misfits.entry(attribute).or_insert((0, letter.coordinate));
+            *records += 1;
+            *first = letter.coordinate.min(*first);
+        }
+        for (attribute, (records, first)) in misfits {
+            let attribute = &self.schema.attributes[attribute];
+            let first = self.origin.describe(first);
+            let expected = attribute.kind().name();
+            WrongType { attribute: &attribute.name, expected, records, first }.emit(&self.telemetry);
+        }
+    }
+
+    /// Tells what the values show that the schema leaves unprotected: after the first batch, and whenever the stream has
+    /// grown fourfold. Values that are hidden are told at once.
+    pub(super) fn doubt(&mut self) {
+        let due = self.durable.progress.rows >= self.learning.doubt_at;
+        if due {
+            self.learning.doubt_at = self.durable.progress.rows.saturating_mul(4).max(1);
+        }
+        for (attribute, book) in self.coding.books.iter().enumerate() {
+            if due || book.shaped().is_some() {
+                doubts::of_values(book, self.learning.sample.column(attribute))
+                    .into_iter()
+                    .for_each(|doubt| Doubt(doubt).emit(&self.telemetry));
+            }
+        }
+    }
 }
 
-/// Seconds since the oldest record of a batch was appended at the source, where that is known.
-fn since_append(oldest_ms: Option<i64>) -> Option<f64> {
-    #[allow(clippy::cast_precision_loss, reason = "milliseconds are far below 2^52")]
-    oldest_ms.map(|oldest| (clock::now_ms() - oldest).max(0) as f64 / 1000.0)
+/// Prosecutor's risk of the records of `batch` over their raw tuples on `quasi`: 1 / subjects that share the tuple in
+/// this batch. A record without a subject is alone.
+fn risk_before(batch: &Batch, quasi: &[usize], books: &[Codebook], k: usize) -> RiskPicture {
+    let rows = batch.rows();
+    if rows == 0 {
+        return RiskPicture::default();
+    }
+    let mut keys = vec![0u128; rows];
+    for &a in quasi {
+        let digests = books[a].digests(0);
+        for (key, code) in keys.iter_mut().zip(&batch.columns[a]) {
+            *key = key.wrapping_add(digests[*code as usize]);
+        }
+    }
+    let mut people: Vec<(u128, u64)> = keys.iter().copied().zip(batch.subjects.iter().copied()).collect();
+    people.sort_unstable();
+    let (mut sum, mut highest, mut below) = (0.0, 0.0f64, 0usize);
+    for class in people.chunk_by(|a, b| a.0 == b.0) {
+        let mut subjects: Vec<u64> = class.iter().map(|p| p.1).filter(|s| *s != NO_SUBJECT).collect();
+        subjects.dedup();
+        let risk = 1.0 / subjects.len().max(1) as f64;
+        sum += risk * class.len() as f64;
+        highest = highest.max(risk);
+        if subjects.len() < k {
+            below += class.len();
+        }
+    }
+    RiskPicture { highest, average: sum / rows as f64, share_below_k: below as f64 / rows as f64 }
 }

@@ -2,30 +2,36 @@
 
 use super::audit::Auditor;
 use super::clock::{Clocks, MachineClocks, StateClock};
-use super::configured::{repetition, settings};
-use super::draws::Draws;
-use super::fields::Engine;
-use super::parts::{Blank, Parts, Past};
+use super::contribution_limit::Draws;
+use super::core::{Coding, Durable, Engine, InForce, Learning, Planning};
+use super::held::Held;
+use super::joins::Joins;
+use super::model::ModelSize;
 use super::prime::{PrimeError, prime};
+use super::resume::new_model;
+use super::settings::{Blank, EngineSettings, empty_ledger};
 use crate::anonymity::planner::GroupShape;
+use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::sample::Sample;
 use crate::config::{Config, Join, OutputShape, Rows, SinkKind, SourceKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::records::Intent;
+use crate::daemon::state::records::{Intent, Progress};
+use crate::daemon::state::rows::RowPacker;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Recovered, Store};
+use crate::io::input::FileOrigin;
 use crate::ledger::per_subject::Ledger;
-use crate::ledger::said::Said;
-use crate::ledger::supporters::{SupportLimits, Supporters};
-use crate::records::codebook::{Codebook, CodebookError};
+use crate::records::codebook::CodebookError;
 use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
-use crate::start::memory::{bounds, division, max_dictionary_values};
+use crate::start::findings::Met;
+use crate::start::memory::division;
 use crate::start::profiles::in_order;
 use crate::telemetry::{PolicyInForce, StateRecovered, Telemetry, Totals};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,7 +58,6 @@ impl Default for Options {
 }
 
 /// The clock of an engine's state, which goes on where its last batch, or the attempt at the next one, left it.
-#[must_use]
 pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: Option<&Intent>) -> StateClock {
     let mut anchors: Vec<_> = intent.map(|intent| intent.after.anchor).into_iter().collect();
     let progress = engine.progress();
@@ -132,35 +137,12 @@ fn groups_of(shapes: &[GroupShape], schema: &Schema) -> String {
 pub type Verdict<'a> = dyn FnMut(&Intent, &str) -> Result<bool, StateError> + 'a;
 
 /// The ledger that a configuration asks for, empty.
-#[must_use]
 pub fn ledger(checked: &Checked) -> Ledger {
-    ledger_of(&checked.config, &checked.schema)
-}
-
-fn ledger_of(config: &Config, schema: &Schema) -> Ledger {
-    let bounds = bounds(config, schema);
-    let mut ledger = Ledger::default();
-    let limits = SupportLimits {
-        window_ms: i64::try_from(config.privacy.release_window.as_millis()).unwrap_or(i64::MAX),
-        min_tenure: config.privacy.min_tenure,
-        max_classes: config.privacy.max_classes_per_subject,
-        max_entries: bounds.max_budget_entries,
-    };
-    if limits.min_tenure > 0 || limits.max_classes > 0 {
-        ledger.supporters = Some(Supporters::new(limits));
-    }
-    let repetition = repetition(config, schema);
-    if repetition.max_delay_ms > 0 {
-        ledger.said = Some(Said::new(repetition.window_ms, bounds.max_said_lines));
-    }
-    ledger
+    empty_ledger(&checked.config, &checked.schema)
 }
 
 /// Binds a state to what a configuration says it is of; one that has released nothing yet is `fresh`.
-///
-/// # Errors
-/// When it is of another stream, sink or groups.
-pub(super) fn bind(store: &mut Store, checked: &Checked, fresh: bool) -> Result<(), StateError> {
+fn bind(store: &mut Store, checked: &Checked, fresh: bool) -> Result<(), StateError> {
     let Checked { config, schema, .. } = checked;
     store.bind(&stream_of(config, schema))?;
     if let Some(sink) = sink_of(config) {
@@ -171,9 +153,6 @@ pub(super) fn bind(store: &mut Store, checked: &Checked, fresh: bool) -> Result<
 }
 
 /// Opens the state and builds the engine on it. `left` decides whether the batch of a pending intent left.
-///
-/// # Errors
-/// When the state is refused.
 pub fn assemble(
     checked: Checked,
     telemetry: &Telemetry,
@@ -182,7 +161,7 @@ pub fn assemble(
 ) -> Result<Assembled, AssemblyError> {
     let start = Instant::now();
     let Checked { config, schema, .. } = &checked;
-    let mut ledger = ledger_of(config, schema);
+    let mut ledger = empty_ledger(config, schema);
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys, mut recovered) = if config.has_state() {
         Store::open(&config.state.path, secret, &mut ledger)?
@@ -242,7 +221,7 @@ pub fn assemble(
     .emit(telemetry);
     let auditor = Auditor::new(config, &digest, &id);
     let opened = Opened { ledger, store, keys, untruthful, auditor };
-    let engine = build(checked, telemetry, accept_rewind, opened, recovered.into())?;
+    let engine = build(checked, telemetry, accept_rewind, opened, recovered)?;
     Ok(Assembled { engine, intent: pending, id })
 }
 
@@ -254,86 +233,81 @@ pub fn open_at_rest(checked: &Checked) -> Result<(Store, Keys, Recovered), State
     let Checked { config, schema, .. } = checked;
     let secret = config.secret.as_ref().map(crate::config::Secret::expose);
     let (mut store, keys) = Store::existing(&config.state.path, secret)?;
-    let recovered = store.load(&mut ledger(checked))?;
+    let recovered = store.load(&mut empty_ledger(config, schema))?;
     store.bind(&stream_of(config, schema))?;
     Ok((store, keys, recovered))
 }
 
 /// An open state.
-pub(super) struct Opened {
-    pub ledger: Ledger,
-    pub store: Store,
-    pub keys: Keys,
+struct Opened {
+    ledger: Ledger,
+    store: Store,
+    keys: Keys,
     /// How what leaves from it may be untrue.
-    pub untruthful: Option<String>,
-    /// Makes audit records, where they are configured.
-    pub auditor: Option<Auditor>,
+    untruthful: Option<String>,
+    auditor: Option<Auditor>,
 }
 
-/// What a memory is made of that begins anew.
-fn blank(config: &Arc<Config>, schema: &Arc<Schema>, keys: &Keys) -> Blank {
-    let (class_key, repetition_key) = (DigestKey(keys.classes), DigestKey(keys.repetition));
-    let of_books = (Arc::clone(config), Arc::clone(schema));
-    let of_ledger = (Arc::clone(config), Arc::clone(schema));
-    Blank {
-        books: Box::new(move || {
-            let (config, schema) = &of_books;
-            let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &class_key, max_dictionary_values(config, schema));
-            schema.attributes.iter().map(book).collect()
-        }),
-        ledger: Box::new(move || {
-            let (config, schema) = &of_ledger;
-            let mut ledger = ledger_of(config, schema);
-            ledger.key_said(&repetition_key);
-            ledger
-        }),
-    }
-}
-
-pub(super) fn build(
+fn build(
     checked: Checked,
     telemetry: &Telemetry,
     accept_rewind: bool,
     opened: Opened,
-    mut past: Past,
+    mut past: Recovered,
 ) -> Result<Engine, AssemblyError> {
     let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
     let Opened { ledger, store, keys, untruthful, auditor } = opened;
-    let class_key = DigestKey(keys.classes);
-    let blank = blank(&config, &schema, &keys);
-    let new_books = || (blank.books)();
+    let blank = Blank::new(&config, &schema, &keys);
     let new_subjects =
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
-    let (books, subjects) = (new_books()?, new_subjects());
-    let settings = settings(&config, &schema, &registered, accept_rewind);
+    let settings = EngineSettings::of(&config, &schema, &registered, accept_rewind);
     telemetry.divide_memory(&division(&config, &schema).map_or_else(Vec::new, |division| division.parts));
-    if past.progress.plan_version == 0 {
-        let absent_as_null = settings.absent_as_null;
-        past.primed =
-            prime(&config, &schema, &shapes, new_books()?, new_subjects(), absent_as_null, &settings.planner)?;
-    }
-    let names = NameDigest::new(&class_key);
-    let sample = Sample::new(schema.attributes.len(), config.plan.sample_records(), config.plan.window_records);
+    let primed = if past.progress.plan_version == 0 {
+        let (books, subjects) = (blank.books()?, new_subjects());
+        prime(&config, &schema, &shapes, books, subjects, settings.absent_as_null, &settings.planner)?
+    } else {
+        None
+    };
+    let width = schema.attributes.len();
     let attribute_names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
     let chosen = grown.map(|grown| chosen_page::summary(&grown, &attribute_names, telemetry.draws()));
-    let parts = Parts {
-        chosen: chosen.unwrap_or_default(),
-        treatments: chosen_page::treatments(&treated, &attribute_names),
-        untruthful,
-        auditor,
+    let quasi: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
+    let names = NameDigest::new(&DigestKey(keys.classes));
+    let learning = Learning {
+        model: new_model(&schema, &shapes, &settings, &Progress::default(), &store)?,
+        model_size: ModelSize::default(),
+        sample: Sample::new(width, config.plan.sample_records(), config.plan.window_records),
+        baseline: Baseline::default(),
+        met: Met::new(width, settings.policy.k),
+        doubt_at: 0,
+    };
+    let mut engine = Engine {
+        in_force: InForce::new(protections),
+        learning,
+        planning: Planning {
+            primed,
+            chosen: chosen.unwrap_or_default(),
+            treatments: chosen_page::treatments(&treated, &attribute_names),
+            ..Planning::default()
+        },
+        durable: Durable { store, packer: RowPacker::default(), progress: Progress::default() },
+        coding: Coding { books: blank.books()?, subjects: new_subjects(), numbering: 0, compacted_bytes: 0 },
+        quasi: quasi.into_iter().collect(),
+        joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
+        held: Held::new(width, schema.joined()),
         schema,
         settings,
         shapes,
-        protections,
-        books,
-        subjects,
         ledger,
-        sample,
-        store,
         telemetry: telemetry.clone(),
         digest: Box::new(move |name| names.digest(name)),
         draws: Draws::new(&DigestKey(keys.repetition)),
         blank,
+        auditor,
+        untruthful,
+        origin: Arc::new(FileOrigin),
     };
-    Engine::new(parts, past).map_err(AssemblyError::State)
+    engine.go_on(past)?;
+    telemetry.restore(engine.durable.progress.totals, engine.learning.met.monitored());
+    Ok(engine)
 }

@@ -131,7 +131,6 @@ pub(super) struct AuditedBatch<'a> {
 
 impl Auditor {
     /// The auditor of the state `instance`; none where no audit records are configured.
-    #[must_use]
     pub fn new(config: &Config, policy: &PolicyDigest, instance: &str) -> Option<Self> {
         config.sink.is_audited().then(|| Self {
             policy: policy.to_string(),
@@ -194,7 +193,6 @@ fn by_reason<L: Label>(counts: impl Iterator<Item = (L, u64)>) -> BTreeMap<Strin
 }
 
 /// JSON Schema of audit records, as checked in at `schemas/audit-record.schema.json`.
-#[must_use]
 pub fn audit_record_schema() -> String {
     let mut schema = schemars::schema_for!(AuditRecord);
     schema.insert("title".to_owned(), "Audit record of a committed batch".into());

@@ -71,7 +71,6 @@ pub struct MachineClocks {
 
 impl MachineClocks {
     /// Asks the system which start of the machine this is; where it does not tell, a restart goes by the wall clock.
-    #[must_use]
     pub fn new() -> Self {
         // Not there but on Linux; a restart then goes by the wall clock.
         let named = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
@@ -118,7 +117,6 @@ pub struct StateClock {
 
 impl StateClock {
     /// Goes on where `anchors` end: with the oldest age that any of them tells.
-    #[must_use]
     pub fn resume(clocks: Arc<dyn Clocks>, anchors: &[Anchor], window: std::time::Duration) -> Self {
         let most_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4) + 1000;
         let now = clocks.read();
@@ -173,7 +171,6 @@ impl StateClock {
 }
 
 /// Milliseconds since 1970 by the wall clock; 0 before. For lag and latency; ages go by [`StateClock`].
-#[must_use]
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -3,7 +3,7 @@
 //! The erasure rewrites the state on the disk; then the engine reads everything that it remembers back from it, as a start does. So its
 //! memory is that of a daemon that was started after the erasure.
 
-use super::fields::Engine;
+use super::core::Engine;
 use crate::daemon::erasure::{Answer, Context, ErasureError, ErasureRequest, Order, Receipt, erase};
 use crate::daemon::state::directory::StateError;
 use crate::faults::crash_point;
@@ -48,13 +48,13 @@ impl Engine {
 
     /// Reads back what the state remembers, in place of all that was remembered.
     fn read_back(&mut self) -> Result<(), StateError> {
-        let mut ledger = (self.blank.ledger)();
+        let mut ledger = self.blank.ledger();
         let recovered = self.durable.store.load(&mut ledger)?;
         self.ledger = ledger;
-        let books = (self.blank.books)();
+        let books = self.blank.books();
         self.coding.books = books.map_err(|error| self.durable.store.damaged(&error.to_string()))?;
         // What was encoded ahead has codes of the books before.
         self.coding.numbering += 1;
-        self.go_on(recovered.into())
+        self.go_on(recovered)
     }
 }

@@ -38,32 +38,27 @@ pub struct Held {
 
 impl Held {
     /// Nothing waits yet; `width` is the number of attributes of the schema, of which joins bring those of `joined`.
-    #[must_use]
     pub fn new(width: usize, joined: Vec<usize>) -> Self {
         let (batch, ordinals, waits) = (Batch::new(width), Vec::new(), Vec::new());
         Self { batch, ordinals, waits, waiting: HashMap::new(), lines: 0, joined }
     }
 
     /// Rows that wait, those of which a fragment has left included.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.ordinals.len()
     }
 
     /// Records of which nothing has left.
-    #[must_use]
     pub fn unreleased(&self) -> usize {
         self.waits.iter().filter(|wait| !wait.released).count()
     }
 
     /// Lines that wait in groups of their own.
-    #[must_use]
     pub fn lines(&self) -> usize {
         self.lines
     }
 
     /// Whether a line waits in the group and of the subject that `key` names.
-    #[must_use]
     pub fn waits_for(&self, key: u128) -> bool {
         self.waiting.contains_key(&key)
     }
@@ -82,14 +77,12 @@ impl Held {
 
     /// Positions of the rows from the places that `of` names that wait for nothing but a batch at `age_ms`, or for
     /// `all` of them, whatever they wait for.
-    #[must_use]
     pub fn joining(&self, of: impl Fn(Coordinate) -> bool, age_ms: i64, all: bool) -> Vec<usize> {
         let joins = |at: &usize| (all || self.waits[*at].is_due(age_ms)) && of(self.batch.coordinates[*at]);
         (0..self.rows()).filter(joins).collect()
     }
 
     /// Copies of some rows, as a batch.
-    #[must_use]
     pub fn copy(&self, rows: &[usize]) -> Batch {
         let mut batch = Batch::new(self.batch.columns.len());
         rows.iter().for_each(|&row| batch.append_row(&self.batch, row));
@@ -170,7 +163,6 @@ impl Held {
 
 impl Remaining {
     /// Whether it joins a batch at `age_ms`.
-    #[must_use]
     pub fn is_due(&self, age_ms: i64) -> bool {
         match &self.parts {
             None => true,
@@ -180,21 +172,12 @@ impl Remaining {
 }
 
 /// A row as it is written to the state.
-#[must_use]
 pub fn kept(batch: &Batch, row: usize, ordinal: u64, books: &[Codebook]) -> KeptRow {
-    KeptRow {
-        ordinal,
-        subject: batch.subjects[row],
-        coordinate: batch.coordinates[row],
-        waited: 0,
-        released: false,
-        parts: None,
-        cells: batch.columns.iter().zip(books).map(|(c, book)| book.canonical(c[row]).to_owned()).collect(),
-    }
+    let wait = Remaining { waited: 0, released: false, parts: None };
+    kept_waiting(batch, row, ordinal, &wait, &vec![true; books.len()], books, &[])
 }
 
 /// What remains of a row, as it is written to the state: of its cells only those that are `needed`, and nothing of what is `joined`.
-#[must_use]
 pub fn kept_waiting(
     batch: &Batch,
     row: usize,

@@ -113,9 +113,6 @@ impl Joins {
     }
 
     /// Waits for at most `wait`, for each join, until all profiles have been read that there were at the start. True when they have.
-    ///
-    /// # Errors
-    /// When they cannot be read.
     pub fn is_read(&mut self, wait: Duration) -> Result<bool, ProfilesError> {
         for joined in self.joined.iter_mut().filter(|joined| !joined.whole && joined.coming.is_none()) {
             let gone = || ProfilesError::Gone { join: joined.settings.name.clone() };
@@ -160,9 +157,6 @@ impl Joins {
     }
 
     /// Updates that have come meanwhile, a bounded number of them.
-    ///
-    /// # Errors
-    /// When a reader has failed.
     pub fn take_updates(&mut self) -> Result<Updates, ProfilesError> {
         let mut updates = Updates::default();
         for (at, joined) in self.joined.iter_mut().enumerate().filter(|(_, joined)| joined.whole) {

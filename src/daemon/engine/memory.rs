@@ -1,6 +1,6 @@
 //! What the engine remembers besides the ledger, and how it forgets: the model and the dictionaries.
 
-use super::fields::Engine;
+use super::core::Engine;
 use crate::records::codebook::Code;
 use crate::records::table::Batch;
 use crate::risk::multigrid::CoarseError;

@@ -12,20 +12,21 @@
 //! The window and the counts of single values change with each batch at once. The pairs, which are most of the work, are
 //! counted beside the batch that follows; who reads them [settles](Model::settle) them first.
 
-mod counting;
-mod marginals;
-mod weight;
-
 use crate::anonymity::planner::drift::{Baseline, Watch};
+use crate::daemon::state::records::Progress;
 use crate::daemon::state::rows::RowBlock;
 use crate::records::codebook::{ABSENT, Code, Codebook};
 use crate::records::table::Batch;
 use crate::records::window::Window;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
 use crate::risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
-use counting::{Change, Counting};
+use crossbeam_channel::{Receiver, bounded};
 use marginals::Marginals;
+use rayon::ThreadPool;
 use weight::{Leaving, Weight};
+
+mod marginals;
+mod weight;
 
 /// Settings of the model.
 #[derive(Clone, Copy, Debug)]
@@ -36,17 +37,6 @@ pub struct ModelSettings {
     pub max_edges: u64,
     /// Bytes that the different values of the window may weigh in the dictionaries; `None`: only its records are limited.
     pub value_bytes: Option<u64>,
-}
-
-/// What an earlier process knew beside the rows of the window.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Resumed<'a> {
-    /// Records of the stream by then.
-    pub rows: u64,
-    /// Attributes that were not counted, each with the one that determines it.
-    pub derived: &'a [(usize, usize)],
-    /// Pairs of attributes that are not counted any more.
-    pub left_out: &'a [(usize, usize)],
 }
 
 /// How large the model is.
@@ -86,7 +76,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model of the attributes of `width` columns that goes on where another has ended.
+    /// A model of the attributes of `width` columns that goes on from `past`, before the rows of its window are counted.
     ///
     /// # Errors
     /// When the attributes or the limits are none of an adjacency.
@@ -94,14 +84,14 @@ impl Model {
         width: usize,
         attributes: Vec<usize>,
         settings: ModelSettings,
-        past: &Resumed<'_>,
+        past: &Progress,
     ) -> Result<Self, AdjacencyError> {
         let limits = Limits { max_edges: settings.max_edges };
         Ok(Self {
             window: Window::new(width, settings.window_records),
             weight: settings.value_bytes.map(|most| Weight::new(attributes.len(), most)),
             marginals: Marginals::new(attributes.len()),
-            adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, past.derived, past.left_out)?),
+            adjacency: Counting::Settled(CoarseAdjacency::resume(&attributes, limits, &past.derived, &past.left_out)?),
             pool: pool(),
             kept: attributes.clone(),
             attributes,
@@ -113,19 +103,16 @@ impl Model {
     }
 
     /// The attributes whose rows the state keeps, ascending, whether or not they are still counted.
-    #[must_use]
     pub fn kept(&self) -> &[usize] {
         &self.kept
     }
 
     /// The attributes that are counted, ascending.
-    #[must_use]
     pub fn attributes(&self) -> &[usize] {
         &self.attributes
     }
 
     /// The last records of the stream, `plan.window_records` at most, those of the last batch included.
-    #[must_use]
     pub fn window(&self) -> &Window {
         &self.window
     }
@@ -134,7 +121,6 @@ impl Model {
     ///
     /// # Panics
     /// When it was not [settled](Self::settle) since a batch was learnt.
-    #[must_use]
     pub fn adjacency(&self) -> &CoarseAdjacency {
         match &self.adjacency {
             Counting::Settled(adjacency) => adjacency,
@@ -158,13 +144,11 @@ impl Model {
     }
 
     /// The edges between the attributes that are counted.
-    #[must_use]
     pub fn counted(&self) -> &Adjacency {
         self.adjacency().counted()
     }
 
     /// Attributes that are not counted, each with the one that determines it.
-    #[must_use]
     pub fn derived(&self) -> Vec<(usize, usize)> {
         self.adjacency().derived().collect()
     }
@@ -173,7 +157,6 @@ impl Model {
     ///
     /// # Panics
     /// As [`adjacency`](Self::adjacency).
-    #[must_use]
     pub fn size(&self) -> ModelSize {
         ModelSize {
             nodes: self.adjacency().node_count(),
@@ -185,7 +168,6 @@ impl Model {
     }
 
     /// Counts the rows of a block of the state that are still in the window. `None` where they are not rows of these attributes.
-    #[must_use]
     pub fn restore(&mut self, block: &RowBlock, books: &mut [Codebook]) -> Option<()> {
         let mut batch = block.unpack(&self.attributes, books)?;
         let first = (block.last + 1).checked_sub(batch.rows() as u64)?;
@@ -339,13 +321,11 @@ impl Model {
     }
 
     /// What the window looks like now, for the plan that is made now.
-    #[must_use]
     pub fn baseline(&self, books: &[Codebook], threshold: f64) -> Baseline {
         self.baseline_of(&self.attributes, books, threshold)
     }
 
     /// Whether an attribute that was changing when the plan of `baseline` was made has come to rest since.
-    #[must_use]
     pub fn has_settled(&self, baseline: &Baseline, books: &[Codebook], threshold: f64) -> bool {
         self.baseline_of(baseline.unsteady(), books, threshold).watched().next().is_some()
     }
@@ -372,7 +352,6 @@ impl Model {
     }
 
     /// The attribute whose values are distributed most differently from the baseline, and the divergence in bits.
-    #[must_use]
     pub fn drift(&self) -> Option<(usize, f64)> {
         let place = |attribute: usize| self.attributes.binary_search(&attribute).unwrap_or(usize::MAX);
         let n = |attribute, code| self.marginals.n(place(attribute), code);
@@ -385,6 +364,62 @@ fn pool() -> Option<rayon::ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "model".to_owned()).build();
     pool.map_err(|error| tracing::warn!(%error, "the model has no threads and is counted between the batches")).ok()
+}
+
+/// What a batch changes of the counts, in this order.
+struct Change {
+    /// Records that leave the window.
+    pub leaving: Vec<Vec<Code>>,
+    /// Records that enter it.
+    pub entering: Vec<Vec<Code>>,
+}
+
+impl Change {
+    fn apply(&self, adjacency: &mut CoarseAdjacency) -> Result<(), CoarseError> {
+        adjacency.subtract(&self.leaving).and(adjacency.add(&self.entering).map(drop))
+    }
+}
+
+/// An adjacency whose counts may be on their way.
+enum Counting {
+    Settled(CoarseAdjacency),
+    Under(Receiver<(CoarseAdjacency, Result<(), CoarseError>)>),
+}
+
+impl Counting {
+    /// Begins to count `change`, on this thread where there is no pool. What was under way is settled before.
+    ///
+    /// # Errors
+    /// Those of what was under way; `change` is not counted then.
+    pub fn begin(&mut self, change: Change, pool: Option<&ThreadPool>) -> Result<(), CoarseError> {
+        self.settle()?;
+        let (give, take) = bounded(1);
+        let Self::Settled(mut adjacency) = std::mem::replace(self, Self::Under(take)) else {
+            unreachable!("just settled")
+        };
+        let count = move || {
+            let counted = change.apply(&mut adjacency);
+            if give.send((adjacency, counted)).is_err() {
+                tracing::debug!("the model was given up while it was counted");
+            }
+        };
+        match pool {
+            Some(pool) => pool.spawn(count),
+            None => count(),
+        }
+        Ok(())
+    }
+
+    /// Waits for what is under way.
+    ///
+    /// # Errors
+    /// When the counts cannot be changed that way; they are of no use then.
+    pub fn settle(&mut self) -> Result<(), CoarseError> {
+        let Self::Under(answer) = self else { return Ok(()) };
+        let (adjacency, counted) = answer.recv().expect("counting does not panic");
+        *self = Self::Settled(adjacency);
+        counted
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::records::codebook::{Code, Codebook};
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::start::memory::max_dictionary_values;
-use crate::start::whole_file::{Take, WholeFileError, read_whole};
+use crate::start::sampling::{Take, WholeFileError, read_whole};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 

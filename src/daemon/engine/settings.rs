@@ -1,11 +1,25 @@
-//! The settings of an engine.
+//! The settings of an engine, as a configuration asks for them.
 
 use super::model::ModelSettings;
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
-use crate::codec::LineFormat;
-use crate::config::Rows;
+use crate::codec::{LineFormat, TypedGroup};
+use crate::config::{Backend, Config, Rows, SinkKind};
 use crate::counting::Wanted;
+use crate::daemon::state::seal::Keys;
+use crate::io::registry::FramedAs;
+use crate::ledger::per_subject::Ledger;
+use crate::ledger::said::Said;
+use crate::ledger::supporters::{SupportLimits, Supporters};
+use crate::records::codebook::{Codebook, CodebookError};
+use crate::records::digest::DigestKey;
+use crate::records::schema::Schema;
+use crate::start::memory::{bounds, max_dictionary_values};
+use crate::start::nested::{is_nested, nesting};
+use crate::start::output_names::written_under;
+use crate::start::profiles::in_order;
+use crate::start::reading::line_format;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of the engine.
@@ -18,8 +32,14 @@ pub struct EngineSettings {
     pub planner: PlannerSettings,
     /// Time from the end of one search for a plan to the next, if records have come since.
     pub plan_interval_ms: i64,
-    /// How plans and evidence are sought beside the release.
-    pub search: SearchSettings,
+    /// Batches from the one that a plan is asked for to the one that it is in force for; 0: it is made at once.
+    pub handover_batches: u64,
+    /// A plan that is late is waited for no longer than this, and evidence is sought no longer.
+    pub search_budget: Duration,
+    /// Jensen–Shannon divergence in bits from which the stream has drifted; 1: never.
+    pub drift: f64,
+    /// Who counts the groups of the window for the evidence.
+    pub backend: Wanted,
     /// How much of the stream is remembered and counted.
     pub model: ModelSettings,
     /// How lines are written; verification reads the same bytes back.
@@ -39,7 +59,7 @@ pub struct EngineSettings {
     /// The first plan is made from the first batch, which is all there is of a file, or most of it.
     pub plans_from_first_batch: bool,
     /// Values of one attribute that a record brings at most: its own, and the mean that may take its place.
-    pub values_a_record: usize,
+    values_a_record: usize,
     /// Limits on what is said of one subject.
     pub repetition: RepetitionSettings,
     /// What joins bring, in the order of their names.
@@ -47,10 +67,75 @@ pub struct EngineSettings {
 }
 
 impl EngineSettings {
+    /// All settings of an engine. With `accept_rewind`, records that the state has settled may come again.
+    pub(super) fn of(
+        config: &Config,
+        schema: &Schema,
+        registered: &Arc<[TypedGroup]>,
+        accept_rewind: bool,
+    ) -> EngineSettings {
+        let (format, absent_as_null) = line_format_of(config, schema, registered);
+        let bounds = bounds(config, schema);
+        let joined = |join: &crate::config::Join| JoinSettings {
+            name: join.name.clone(),
+            attributes: schema.joined_by(&join.name),
+            max_people: join.max_people,
+            tails: join.topic.is_some(),
+        };
+        EngineSettings {
+            policy: Policy::of(config),
+            planner: PlannerSettings::of(config),
+            handover_batches: config.tuning.handover_batches,
+            search_budget: config.tuning.search_budget,
+            drift: config.tuning.drift,
+            backend: match config.compute.backend {
+                Backend::Auto => Wanted::Auto,
+                Backend::Cpu => Wanted::Cpu,
+                Backend::Cuda => Wanted::Device,
+            },
+            model: ModelSettings {
+                window_records: config.plan.window_records,
+                max_edges: bounds.max_edges,
+                value_bytes: bounds.value_bytes,
+            },
+            plan_interval_ms: milliseconds(config.plan.interval),
+            format,
+            rows: config.sink.rows,
+            absent_as_null,
+            monitor: config.sink.kind == SinkKind::None,
+            accept_rewind,
+            max_dictionary_values: max_dictionary_values(config, schema),
+            dictionary_bytes: bounds.dictionary_bytes,
+            plans_from_first_batch: config.batch.is_whole,
+            values_a_record: if config.treatment.makes_values() { 2 } else { 1 },
+            repetition: RepetitionSettings::of(config, schema),
+            joins: in_order(config).into_iter().map(joined).collect(),
+        }
+    }
+
     /// Values of one attribute that a batch of `rows` records brings at most.
     pub(super) fn values_of(&self, rows: usize) -> usize {
         self.values_a_record * rows
     }
+}
+
+/// How lines are written, and whether they cannot tell an absent cell from a missing one.
+fn line_format_of(config: &Config, schema: &Schema, registered: &Arc<[TypedGroup]>) -> (LineFormat, bool) {
+    if config.sink.kind == SinkKind::None {
+        return (LineFormat::Json, false);
+    }
+    let registered = Arc::clone(registered);
+    let format = match written_under(config) {
+        Some(FramedAs::Avro) => LineFormat::Avro(registered),
+        Some(FramedAs::Protobuf) => LineFormat::Protobuf(registered),
+        Some(FramedAs::Json) => LineFormat::FramedJson(registered, is_nested(config).then(|| nesting(schema))),
+        None => line_format(config, schema),
+    };
+    (format, config.sink.cannot_omit())
+}
+
+fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// What a join brings.
@@ -64,19 +149,6 @@ pub struct JoinSettings {
     pub max_people: usize,
     /// Profiles go on coming after the start.
     pub tails: bool,
-}
-
-/// When plans are sought beside the release, and how long that may take.
-#[derive(Clone, Copy, Debug)]
-pub struct SearchSettings {
-    /// Batches from the one that a plan is asked for to the one that it is in force for; 0: it is made at once.
-    pub handover_batches: u64,
-    /// A plan that is late is waited for no longer than this, and evidence is sought no longer.
-    pub budget: Duration,
-    /// Jensen–Shannon divergence in bits from which the stream has drifted; 1: never.
-    pub drift: f64,
-    /// Who counts the groups of the window for the evidence.
-    pub backend: Wanted,
 }
 
 /// Limits on repetition. Without a subject in the schema there are none: every record is its own.
@@ -98,10 +170,75 @@ pub struct RepetitionSettings {
 const CALLS: i64 = 24;
 
 impl RepetitionSettings {
+    fn of(config: &Config, schema: &Schema) -> Self {
+        if schema.subject.is_none() {
+            return Self::default();
+        }
+        Self {
+            max_lines: config.privacy.max_lines_per_subject,
+            max_delay_ms: milliseconds(config.privacy.longest_delay()),
+            window_ms: milliseconds(config.privacy.release_window),
+            max_waiting: bounds(config, schema).max_waiting_lines,
+            colluders: config.privacy.colluders,
+        }
+    }
+
     /// When a line that found no class at `age_ms` comes again. These moments are the same for all lines, so that those who
     /// make a crowd together meet; they lie after `age_ms`, so that a quiet stream does not ask for ever.
     pub(super) fn next_call(&self, age_ms: i64) -> i64 {
         let step = (self.max_delay_ms / CALLS).max(1);
         (age_ms.div_euclid(step) + 1) * step
+    }
+}
+
+/// The ledger that a configuration asks for, empty.
+pub(super) fn empty_ledger(config: &Config, schema: &Schema) -> Ledger {
+    let bounds = bounds(config, schema);
+    let mut ledger = Ledger::default();
+    let limits = SupportLimits {
+        window_ms: milliseconds(config.privacy.release_window),
+        min_tenure: config.privacy.min_tenure,
+        max_classes: config.privacy.max_classes_per_subject,
+        max_entries: bounds.max_budget_entries,
+    };
+    if limits.min_tenure > 0 || limits.max_classes > 0 {
+        ledger.supporters = Some(Supporters::new(limits));
+    }
+    let repetition = RepetitionSettings::of(config, schema);
+    if repetition.max_delay_ms > 0 {
+        ledger.said = Some(Said::new(repetition.window_ms, bounds.max_said_lines));
+    }
+    ledger
+}
+
+/// Makes memories without a past: at a start, and for an erasure.
+pub struct Blank {
+    config: Arc<Config>,
+    schema: Arc<Schema>,
+    class_key: DigestKey,
+    repetition_key: DigestKey,
+}
+
+impl Blank {
+    pub(super) fn new(config: &Arc<Config>, schema: &Arc<Schema>, keys: &Keys) -> Self {
+        Self {
+            config: Arc::clone(config),
+            schema: Arc::clone(schema),
+            class_key: DigestKey(keys.classes),
+            repetition_key: DigestKey(keys.repetition),
+        }
+    }
+
+    /// Codebooks without values, one an attribute.
+    pub(super) fn books(&self) -> Result<Vec<Codebook>, CodebookError> {
+        let values = max_dictionary_values(&self.config, &self.schema);
+        self.schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &self.class_key, values)).collect()
+    }
+
+    /// A ledger in which nothing has left.
+    pub(super) fn ledger(&self) -> Ledger {
+        let mut ledger = empty_ledger(&self.config, &self.schema);
+        ledger.key_said(&self.repetition_key);
+        ledger
     }
 }

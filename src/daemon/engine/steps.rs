@@ -3,67 +3,29 @@
 //! Each step takes what the one before it gives, by value: what has not been verified cannot be intended, what has not been
 //! intended cannot be delivered, and what has not been delivered is not remembered.
 
-use super::ahead::{Encoder, SetOnDrop, Turn, Upcoming};
 use super::audit::AuditedBatch;
-use super::batch_error::BatchError;
 use super::clock::Moment;
-use super::fields::{Durable, Engine, InForce};
-use super::gathered::{Before, Gathered, Planned};
-use super::held::{Remaining, kept_waiting};
-use super::input::ranges_of;
-use super::settling::{Settling, is_all};
-use super::turnout;
-use super::unjudged::judged;
-use crate::anonymity::treatment::mask::Mask;
-use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup};
-use crate::anonymity::treatment::treat::{Policy, Records, Rules, treat};
+use super::contribution_limit::needs;
+use super::core::{BatchError, Engine};
+use super::encode_ahead::{Encoder, SetOnDrop, Turn, Unseen, Upcoming};
+use super::gather::{Gathered, Order, Settling};
+use super::held::{Remaining, kept, kept_waiting};
+use super::treatment::VerifiedBatch;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::records::{Intent, KeptRow};
+use crate::daemon::state::records::{Intent, KeptRow, OffsetRange, Progress};
 use crate::daemon::state::store::Store;
 use crate::faults::crash_point;
-use crate::io::input::{Closed, InputBatch};
+use crate::io::input::InputBatch;
 use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
-use crate::records::codebook::Codebook;
 use crate::records::raw::Coordinate;
-use crate::release::given::Given;
-use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, Rejected, Sink};
+use crate::records::table::Batch;
+use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, Sink};
 use crate::release::verified::Verified;
-use crate::release::verify::{Refusal, verify};
-use crate::telemetry::{BatchReport, LimitReached, StageSeconds};
+use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-
-/// How a batch is to be treated, and when.
-pub(super) struct Order<'a> {
-    pub settling: Settling,
-    /// The intent of the attempt before, when there was one.
-    pub retry: Option<&'a Intent>,
-    pub now: Moment,
-}
-
-impl Order<'_> {
-    /// Whether what waits for a delay settles as well.
-    fn is_all(&self) -> bool {
-        is_all(self.settling, self.retry)
-    }
-}
-
-/// A batch with a proposal of what may leave of it at `gathered.age_ms`.
-struct Treated<'a> {
-    gathered: Gathered<'a>,
-    proposal: Proposal,
-}
-
-/// A batch of which verified lines may leave.
-struct VerifiedBatch<'a> {
-    gathered: Gathered<'a>,
-    /// Without its lines: those are verified now.
-    proposal: Proposal,
-    verified: Verified,
-}
 
 /// What a batch changes once it has left.
 struct Effects {
@@ -90,19 +52,48 @@ struct Delivered<'a> {
     bytes_out: u64,
 }
 
-/// A batch that has left and is remembered.
-struct Applied<'a> {
-    input: &'a InputBatch,
-    rejected: Vec<Rejected>,
-    uncovered_cells: u64,
-    report: BatchReport,
-    seconds: StageSeconds,
-    bytes_out: u64,
-}
-
 impl Engine {
+    /// Treats, verifies and delivers a batch, and remembers it.
+    ///
+    /// `retry` is the intent of the attempt before, when there was one: its clock and its ranges are kept, so that the attempt
+    /// reproduces the same bytes; unless a crowd has lost tenure since, and the batch is treated again. What is `upcoming` is encoded
+    /// while the batch leaves.
+    ///
+    /// # Errors
+    /// See [`BatchError`]; nothing has left and nothing is remembered then.
+    pub fn process(
+        &mut self,
+        turn: &mut Turn,
+        settling: Settling,
+        retry: Option<&Intent>,
+        sink: &mut dyn Sink,
+        now: impl Into<Moment>,
+        upcoming: &mut dyn Upcoming,
+    ) -> Result<(), BatchError> {
+        self.process_part(turn, |_| true, &Order { settling, retry, now: now.into() }, sink, upcoming)
+    }
+
+    /// Settles the held records of some partitions, and only those. What waits for a delay is settled where the
+    /// records' time here is over (end, shutdown, revocation), and waits on where the stream is only quiet.
+    pub fn settle(
+        &mut self,
+        of: impl Fn(Coordinate) -> bool,
+        settling: Settling,
+        retry: Option<&Intent>,
+        sink: &mut dyn Sink,
+        now: impl Into<Moment>,
+    ) -> Result<(), BatchError> {
+        let order = Order { settling, retry, now: now.into() };
+        let (_, age_ms) = order.clock_and_age(&self.durable.progress);
+        if self.held.joining(&of, age_ms, order.is_all()).is_empty() {
+            return Ok(());
+        }
+        let input = InputBatch::new(self.schema.attributes.len(), 0);
+        self.process_part(&mut Box::new(input).into(), of, &order, sink, &mut Unseen)
+    }
+
     /// Takes a batch through all its steps. Held records of the places that `of` names come along.
-    pub(super) fn process_part(
+    fn process_part(
         &mut self,
         turn: &mut Turn,
         of: impl Fn(Coordinate) -> bool,
@@ -114,102 +105,18 @@ impl Engine {
         let verified = self.treat_and_verify(gathered, order)?;
         let prepared = self.prepare(verified, order);
         let delivered = self.deliver(prepared, sink, upcoming)?;
-        let applied = self.apply(delivered);
-        self.keep_within();
-        self.tell(applied.report, applied.seconds, applied.bytes_out, applied.uncovered_cells, applied.input.oldest_ms);
-        self.tell_of_misfits(&applied.rejected);
-        self.doubt();
+        self.apply(delivered);
         Ok(())
-    }
-
-    /// Encodes the input, puts held records before it, and decides who takes part.
-    fn gather<'a>(
-        &mut self,
-        turn: &'a mut Turn,
-        of: &impl Fn(Coordinate) -> bool,
-        order: &Order<'_>,
-    ) -> Result<Gathered<'a>, BatchError> {
-        let encoded = turn.take_encoded(self.coding.numbering);
-        let input = &*turn.input;
-        self.check_positions(input)?;
-        self.check_profiles(order.retry)?;
-        let progress = &self.durable.progress;
-        let clock_ms = order.retry.map_or(order.now.clock_ms, |r| r.after.clock_ms).max(progress.clock_ms);
-        let age_ms = order.retry.map_or(order.now.age_ms, |r| r.after.age_ms).max(progress.age_ms);
-        // Whoever encoded ahead saw that there was room.
-        let joining = self.rows_to_join(input, of, age_ms, order.is_all());
-        self.compact_dictionaries(if encoded.is_some() { 0 } else { self.settings.values_of(input.rows()) }, joining);
-        let learns_first = self.learns_first(order.retry);
-        let planned = if learns_first { Planned::default() } else { self.plan_if_due(age_ms) };
-        let encoded = match encoded {
-            Some(encoded) => encoded,
-            None => self.encoder().encode(input),
-        };
-        let mut gathered = self.put_together(input, encoded, of, (clock_ms, age_ms), order.is_all());
-        gathered.planned = planned;
-        if learns_first {
-            self.learning.model.begin(&gathered.fresh);
-            gathered.planned = self.plan_from(&gathered.fresh);
-        }
-        gathered.is_learned = learns_first;
-        gathered.last = order.settling != Settling::No || input.closed == Closed::Settle;
-        if !learns_first {
-            self.learning.model.begin(&gathered.fresh);
-        }
-
-        let start = Instant::now();
-        let waiting = gathered.batch.rows() - gathered.fresh.rows();
-        gathered.altered_cells = self.alter(&mut gathered.batch, waiting);
-        gathered.turnout = self.turn_out(&gathered.batch, &gathered.waits, age_ms, order.is_all());
-        gathered.seconds.treat = start.elapsed().as_secs_f64();
-        Ok(gathered)
-    }
-
-    /// Treats and verifies. Rows are large and must be on disk before the batch leaves: that is waited for beside the treatment.
-    fn treat_and_verify<'a>(
-        &mut self,
-        gathered: Gathered<'a>,
-        order: &Order<'_>,
-    ) -> Result<VerifiedBatch<'a>, BatchError> {
-        let (fresh, first) = (Arc::clone(&gathered.fresh), self.durable.progress.rows);
-        let sequence = self.durable.progress.sequence + 1;
-        let Durable { store, packer, .. } = &mut self.durable;
-        let (attributes, books) = (self.learning.model.kept(), self.coding.books.as_slice());
-        let policy = &self.settings.policy;
-        let desk = Desk { in_force: &self.in_force, books, ledger: &self.ledger, policy, sequence };
-        std::thread::scope(|scope| {
-            let laid = scope.spawn(|| {
-                let rows = (fresh.rows() > 0).then(|| packer.pack(&fresh, first, attributes, books));
-                store.lay_rows(sequence, rows.as_ref())
-            });
-            let mut treated = desk.treat(gathered);
-            // The intent may be old: who was settled then need not be any more.
-            let late = order.retry.is_some() && order.now.age_ms > treated.gathered.age_ms;
-            let verified = if late && desk.judge(&mut treated, order.now.age_ms, true).is_ok() {
-                desk.verify(treated)?
-            } else {
-                if late {
-                    // Other bytes than those of the attempt before: the crowd is worth more.
-                    treated.gathered.age_ms = order.now.age_ms;
-                    treated.gathered.clock_ms = treated.gathered.clock_ms.max(order.now.clock_ms);
-                    treated = desk.treat(treated.gathered);
-                }
-                desk.judge_and_take(treated)?
-            };
-            laid.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok(verified)
-        })
     }
 
     /// Makes up all that will be remembered of the batch.
     fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, order: &Order<'_>) -> Prepared<'a> {
         let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
-        let age_ms = gathered.age_ms;
         let mut turnout = std::mem::take(&mut gathered.turnout);
-        let before = Before { batch: &gathered.batch, waits: &gathered.waits, waited: &gathered.waited };
-        let remaining = self.remaining(&mut turnout, &before, &mut proposal, &verified, age_ms);
-        let mut report = self.account(&gathered, &proposal, &turnout, &remaining, &verified, order.settling);
+        let monitor = self.settings.monitor;
+        let remaining = self.limiter(&gathered).remaining(&mut turnout, &mut proposal, &verified, monitor);
         gathered.turnout = turnout;
+        let mut report = self.account(&gathered, &proposal, &remaining, &verified, order.settling);
         // The last moment: the pairs of the batch before have had all this time.
         let start = Instant::now();
         self.settle_model();
@@ -217,46 +124,42 @@ impl Engine {
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let effects = Effects { verified, remaining, report };
         let intent = self.intent(&gathered, order, &effects);
-        let audit = self.audit_line(&intent, &effects);
+        let audit = self.auditor.as_ref().map(|auditor| {
+            auditor.line(&AuditedBatch {
+                sequence: intent.after.sequence,
+                clock_ms: intent.after.clock_ms,
+                ranges: &intent.ranges,
+                verified: &effects.verified,
+                report: &effects.report,
+                groups: self.in_force.plan.groups.iter().map(|group| group.name.as_str()).collect(),
+            })
+        });
         Prepared { gathered, effects, intent, audit }
-    }
-
-    fn audit_line(&self, intent: &Intent, effects: &Effects) -> Option<AuditLine> {
-        let batch = AuditedBatch {
-            sequence: intent.after.sequence,
-            clock_ms: intent.after.clock_ms,
-            ranges: &intent.ranges,
-            verified: &effects.verified,
-            report: &effects.report,
-            groups: self.in_force.plan.groups.iter().map(|group| group.name.as_str()).collect(),
-        };
-        self.auditor.as_ref().map(|auditor| auditor.line(&batch))
     }
 
     /// What must be on the disk before anything leaves.
     fn intent(&mut self, gathered: &Gathered<'_>, order: &Order<'_>, effects: &Effects) -> Intent {
-        let Effects { verified, remaining, report, .. } = effects;
-        let Gathered { input, batch, fresh, ordinals, planned, rejected, is_learned, .. } = gathered;
+        let Effects { verified, remaining, report } = effects;
+        let Gathered { input, batch, fresh, ordinals, planned, rejected, .. } = gathered;
+        let (books, in_force) = (&self.coding.books, &self.in_force);
         let keep = |(&row, wait): (&u32, &Remaining)| {
-            let (needed, books) = (self.needs(wait), &self.coding.books);
-            kept_waiting(batch, row as usize, ordinals[row as usize], wait, &needed, books, &self.held.joined)
+            let needed = needs(&in_force.plan, &in_force.turn_names, books.len(), wait);
+            let ordinal = ordinals[row as usize];
+            kept_waiting(batch, row as usize, ordinal, wait, &needed, books, &self.held.joined)
         };
         let held: Vec<KeptRow> = remaining.iter().map(keep).collect();
-        let moment = Moment { clock_ms: gathered.clock_ms, age_ms: gathered.age_ms, anchor: order.now.anchor };
-        let attempt = uuid::Uuid::new_v4().as_u64_pair().0;
-        let mut after = self.progress_after(input, moment, fresh.rows(), report, planned);
-        if *is_learned {
-            after.planned_rows = after.rows;
-        }
-        let met = self.met_with(fresh, rejected, input.long_rows, report);
-        let (monitor, plan) = (self.settings.monitor, planned.plan.clone());
+        let range = |(&(topic, partition), &(from, to))| OffsetRange { topic, partition, from, to };
+        let plan = planned.plan.clone();
+        let mut met = self.learning.met.clone();
+        met.add(fresh, rejected, input.long_rows);
+        met.monitor(report.suppressed.get(SuppressionReason::Monitoring));
         Intent {
-            attempt,
-            ranges: ranges_of(input),
+            attempt: uuid::Uuid::new_v4().as_u64_pair().0,
+            ranges: input.ranges.iter().map(range).collect(),
             last: gathered.last,
             all: order.is_all(),
-            after,
-            ledger: (!monitor).then(|| verified.delta().clone()),
+            after: self.progress_after(gathered, order, report),
+            ledger: (!self.settings.monitor).then(|| verified.delta().clone()),
             sampled: self.sampled(fresh),
             settled: gathered.taken.iter().map(|&at| self.held.ordinals[at]).collect(),
             held,
@@ -269,6 +172,42 @@ impl Engine {
         }
     }
 
+    /// The rows of `fresh` that the planner's sample takes, as the state keeps them.
+    fn sampled(&self, fresh: &Batch) -> Vec<KeptRow> {
+        let first = self.durable.progress.rows;
+        (0..fresh.rows())
+            .filter(|row| (first + *row as u64).is_multiple_of(self.learning.sample.stride()))
+            .map(|row| kept(fresh, row, first + row as u64, &self.coding.books))
+            .collect()
+    }
+
+    /// How far the stream has come when this batch has left.
+    fn progress_after(&self, gathered: &Gathered<'_>, order: &Order<'_>, report: &BatchReport) -> Progress {
+        let Gathered { input, fresh, planned, .. } = gathered;
+        let mut after = self.durable.progress.clone();
+        after.sequence += 1;
+        (after.clock_ms, after.age_ms, after.anchor) = (gathered.clock_ms, gathered.age_ms, order.now.anchor);
+        after.totals.add(report);
+        after.rows += fresh.rows() as u64;
+        after.last_rows = fresh.rows() as u64;
+        after.stride = self.learning.sample.stride();
+        after.positions.extend(input.ranges.iter().map(|(place, range)| (*place, range.1)));
+        after.left_out = self.learning.model.counted().left_out_pairs();
+        after.derived = self.learning.model.derived();
+        after.asked = self.planning.search.as_ref().map(|search| search.asked);
+        if planned.ended {
+            after.planned_ms = gathered.age_ms;
+            after.planned_rows = self.durable.progress.rows;
+        }
+        if gathered.is_learned {
+            after.planned_rows = after.rows;
+        }
+        if let Some(plan) = &planned.plan {
+            after.plan_version = plan.version;
+        }
+        after
+    }
+
     /// Writes the intent down, then lets the batch leave. What is `upcoming` is encoded meanwhile.
     fn deliver<'a>(
         &mut self,
@@ -279,8 +218,7 @@ impl Engine {
         let start = Instant::now();
         let nothing = self.settings.monitor.then(|| Verified::nothing(self.in_force.plan.groups.len()));
         let bytes_before = sink.bytes_out();
-        let (schema, settings) = (&self.schema, &self.settings);
-        let mut encoder = Encoder::new(schema, settings, &mut self.coding);
+        let mut encoder = Encoder::new(&self.schema, &self.settings, &mut self.coding);
         let untruthful = self.untruthful.as_deref();
         let (store, ledger, over) = (&mut self.durable.store, &self.ledger, AtomicBool::new(false));
         let delivered = std::thread::scope(|scope| {
@@ -301,14 +239,12 @@ impl Engine {
         }
     }
 
-    /// Remembers a batch that has left: nothing here may fail.
-    fn apply<'a>(&mut self, delivered: Delivered<'a>) -> Applied<'a> {
+    /// Remembers a batch that has left, and reports it: nothing here may fail.
+    fn apply(&mut self, delivered: Delivered<'_>) {
         let start = Instant::now();
-        let Delivered { prepared, bytes_out } = delivered;
-        let Prepared { gathered, effects, intent, .. } = prepared;
-        let Effects { verified, remaining, mut report, .. } = effects;
-        let Gathered { input, fresh, batch, ordinals, taken, rejected, uncovered_cells, turnout, mut seconds, .. } =
-            gathered;
+        let Delivered { prepared: Prepared { gathered, effects, intent, .. }, bytes_out } = delivered;
+        let Effects { verified, remaining, mut report } = effects;
+        let Gathered { input, fresh, batch, ordinals, taken, rejected, turnout, mut seconds, .. } = gathered;
         let (adopted, is_learned) = (gathered.planned.plan.is_some(), gathered.is_learned);
         self.ledger.apply(verified.delta());
         self.tell_of_full_supporters(batch.rows());
@@ -319,8 +255,7 @@ impl Engine {
         }
         self.durable.progress = intent.after.clone();
         let (plan, names, width) = (&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len());
-        let needs = |wait: &Remaining| turnout::needs(plan, names, width, wait);
-        self.held.advance(&taken, &batch, &ordinals, remaining, needs);
+        self.held.advance(&taken, &batch, &ordinals, remaining, |wait| needs(plan, names, width, wait));
         if let Some(limit) = turnout.full {
             LimitReached { limit }.emit(&self.telemetry);
         }
@@ -336,16 +271,16 @@ impl Engine {
         if adopted {
             self.begin_recheck();
         }
-        self.forget_rows();
+        // The rows that have left the window.
+        let window = self.learning.model.window().rows() as u64;
+        self.durable.store.forget_rows_before(self.durable.progress.rows - window);
         crash_point("applied");
-        report.altered_cells = gathered.altered_cells;
-        report.unjoined_records = gathered.unjoined;
-        Applied { input, rejected, uncovered_cells, report, seconds, bytes_out }
-    }
-
-    /// What encodes for this engine.
-    fn encoder(&mut self) -> Encoder<'_> {
-        Encoder::new(&self.schema, &self.settings, &mut self.coding)
+        (report.altered_cells, report.unjoined_records) = (gathered.altered_cells, gathered.unjoined);
+        (report.bytes_out, report.uncovered_cells, report.seconds) = (bytes_out, gathered.uncovered_cells, seconds);
+        self.keep_within();
+        self.report(report, input.oldest_ms);
+        self.tell_of_misfits(&rejected);
+        self.doubt();
     }
 
     /// Forgets the rows of the sample that neither it nor a search under way needs.
@@ -355,75 +290,6 @@ impl Engine {
             let oldest = self.planning.search.as_ref().and_then(|search| search.first_row).unwrap_or(u64::MAX);
             self.durable.store.forget_sample_before(sample.ordinal(0).min(oldest));
         }
-    }
-
-    /// Forgets the rows that have left the window.
-    fn forget_rows(&mut self) {
-        let window = self.learning.model.window().rows() as u64;
-        self.durable.store.forget_rows_before(self.durable.progress.rows - window);
-    }
-}
-
-/// Where batches are treated and verified: all that this takes of an engine.
-struct Desk<'a> {
-    in_force: &'a InForce,
-    books: &'a [Codebook],
-    ledger: &'a Ledger,
-    policy: &'a Policy,
-    sequence: u64,
-}
-
-impl Desk<'_> {
-    fn treat<'a>(&self, mut gathered: Gathered<'a>) -> Treated<'a> {
-        let start = Instant::now();
-        let proposal = self.propose(&gathered, &gathered.turnout.mask);
-        gathered.seconds.treat += start.elapsed().as_secs_f64();
-        Treated { gathered, proposal }
-    }
-
-    /// What may leave of a batch in which `mask` says who takes part.
-    fn propose(&self, gathered: &Gathered<'_>, mask: &Mask) -> Proposal {
-        let InForce { plan, names, protected, .. } = self.in_force;
-        let Gathered { batch, waited, last, age_ms, .. } = gathered;
-        let rules = Rules { plan, names, books: self.books, policy: self.policy, protected };
-        treat(&Records { batch, mask, waited, last: *last }, &rules, &self.ledger.at(*age_ms))
-    }
-
-    /// Verifies a treated batch as of `age_ms`; where that cannot be judged, with fewer groups. `keeps`: the lines are needed
-    /// again.
-    fn judge(&self, treated: &mut Treated<'_>, age_ms: i64, keeps: bool) -> Result<Verified, Refusal> {
-        let Treated { gathered, proposal } = treated;
-        let propose = |mask: &Mask| self.propose(gathered, mask);
-        let verified = |groups| self.verified(gathered, groups, age_ms);
-        judged(proposal, &self.in_force.plan, &gathered.turnout.mask, keeps, propose, verified)
-    }
-
-    fn judge_and_take<'a>(&self, mut treated: Treated<'a>) -> Result<VerifiedBatch<'a>, Refusal> {
-        let start = Instant::now();
-        let age_ms = treated.gathered.age_ms;
-        let verified = self.judge(&mut treated, age_ms, false)?;
-        let Treated { mut gathered, proposal } = treated;
-        gathered.seconds.verify = start.elapsed().as_secs_f64();
-        Ok(VerifiedBatch { gathered, proposal, verified })
-    }
-
-    fn verify<'a>(&self, treated: Treated<'a>) -> Result<VerifiedBatch<'a>, Refusal> {
-        let start = Instant::now();
-        let Treated { mut gathered, mut proposal } = treated;
-        let verified = self.verified(&gathered, std::mem::take(&mut proposal.groups), gathered.age_ms)?;
-        gathered.seconds.verify = start.elapsed().as_secs_f64();
-        Ok(VerifiedBatch { gathered, proposal, verified })
-    }
-
-    fn verified(&self, gathered: &Gathered<'_>, lines: Vec<ProposedGroup>, age_ms: i64) -> Result<Verified, Refusal> {
-        let (given, ledger) = (self.given(gathered, age_ms), self.ledger.at(age_ms));
-        verify(lines, &given, &self.in_force.terms, self.books, ledger, self.policy.k)
-    }
-
-    fn given<'g>(&self, gathered: &'g Gathered<'_>, age_ms: i64) -> Given<'g> {
-        let (batch, waiting) = (&gathered.batch, gathered.batch.rows() - gathered.fresh.rows());
-        let (subjects, columns) = (batch.subjects.as_slice(), batch.columns.as_slice());
-        Given { subjects, columns, waiting, sequence: self.sequence, age_ms }
     }
 }
 

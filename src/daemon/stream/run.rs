@@ -328,14 +328,15 @@ impl Run<'_> {
     }
 
     /// Settles what is held from the places that `of` names, and writes everything that is only in memory. What is held goes on
-    /// waiting while a batch is to be repeated, for it comes along with that; and while the profiles of the start have not been read.
+    /// waiting while a batch is to be repeated, for it comes along with that; and while the profiles of the start have not been read,
+    /// for which nobody waits here.
     fn settle(
         &mut self,
         of: impl Fn(Coordinate) -> bool,
         settling: Settling,
         mut retry: Option<Intent>,
     ) -> Result<(), StreamError> {
-        if retry.is_none() && (self.retry.is_some() || !self.engine.has_read_profiles()?) {
+        if retry.is_none() && (self.retry.is_some() || !self.engine.read_profiles(&AtomicBool::new(true))?) {
             return Ok(self.engine.flush()?);
         }
         let reason = if settling == Settling::Revoked { AbortReason::Revoked } else { AbortReason::Transaction };

@@ -88,7 +88,7 @@ proptest! {
     ) {
         let settings = ModelSettings { window_records: capacity, max_edges, value_bytes: None };
         let new = |rows, derived: &[_], left_out: &[_]| {
-            let past = Resumed { rows, derived, left_out };
+            let past = Progress { rows, derived: derived.to_vec(), left_out: left_out.to_vec(), ..Progress::default() };
             Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
         };
         let (mut model, mut known) = (new(0, &[], &[]), books());
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn a_compacted_dictionary_changes_no_count(stream in streams(), capacity in 1_usize..20) {
         let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, value_bytes: None };
-        let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
+        let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Progress::default()).expect("attributes in order");
         let mut known = books();
         for rows in &stream {
             model.coarsen();
@@ -168,7 +168,7 @@ proptest! {
             window_records: capacity, max_edges: 1 << 20, value_bytes: Some(values * value),
         };
         let new = |rows| {
-            let past = Resumed { rows, ..Resumed::default() };
+            let past = Progress { rows, ..Progress::default() };
             Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order")
         };
         let (mut model, mut packer, mut blocks, mut first) = (new(0), RowPacker::default(), Vec::new(), 0_u64);
@@ -219,7 +219,7 @@ proptest! {
 #[test]
 fn a_pair_that_was_left_out_stays_out_after_a_restart() {
     let settings = ModelSettings { window_records: 100, max_edges: 10, value_bytes: None };
-    let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("attributes in order");
+    let mut model = Model::new(WIDTH, vec![0, 1, 2], settings, &Progress::default()).expect("attributes in order");
     let mut known = books();
     let rows: Vec<[u8; WIDTH]> = (0..30).map(|n| [n % 2, n, n % 3]).collect();
     let batch = batch(&rows, &mut known);
@@ -228,7 +228,7 @@ fn a_pair_that_was_left_out_stays_out_after_a_restart() {
     model.settle().expect("room");
     let left_out = model.counted().left_out_pairs();
     assert!(!left_out.is_empty() && model.counted().edge_count() <= 10);
-    let past = Resumed { rows: 30, derived: &[], left_out: &left_out };
+    let past = Progress { rows: 30, left_out: left_out.clone(), ..Progress::default() };
     let mut again = Model::new(WIDTH, vec![0, 1, 2], settings, &past).expect("attributes in order");
     let mut others = books();
     again.restore(&block, &mut others).expect("a block of these attributes");
@@ -243,7 +243,7 @@ fn what_is_identical_is_counted_once_and_not_left_out() {
     // 60 ZIPs × 7 signs: with the offices there would be more edges than may be.
     let rows: Vec<[u8; WIDTH]> = (0..200_u8).map(|n| [n % 60, 60 - n % 60, n % 7]).collect();
     let settings = ModelSettings { window_records: 400, max_edges: 250, value_bytes: None };
-    let model = || Model::new(WIDTH, vec![0, 1, 2], settings, &Resumed::default()).expect("in order");
+    let model = || Model::new(WIDTH, vec![0, 1, 2], settings, &Progress::default()).expect("in order");
     let (mut coarse, mut fine, mut known) = (model(), model(), books());
     let first = batch(&rows, &mut known);
     coarse.begin(&first);

@@ -3,7 +3,7 @@
 //! Most of a commit is waiting for a disk or a broker, and encoding touches nothing but dictionaries, on which no output
 //! depends: a batch encoded ahead and then dropped, after an abort for example, leaves values in them and nothing else.
 
-use super::fields::Coding;
+use super::core::Coding;
 use super::settings::EngineSettings;
 use crate::io::input::InputBatch;
 use crate::records::codebook::Codebook;

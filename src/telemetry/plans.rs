@@ -1,8 +1,8 @@
 //! Plans, what speaks for them, and who counted.
 
-use crate::telemetry::labels::Copied;
-use crate::telemetry::metrics::clamped;
-use crate::telemetry::status::Telemetry;
+use super::labels::{Copied, Label, QidSize};
+use super::metrics::clamped;
+use super::status::Telemetry;
 
 /// A new plan is in force from the next batch on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,8 +71,17 @@ impl EvidenceGathered {
     pub fn emit(&self, telemetry: &Telemetry) {
         let metrics = telemetry.metrics();
         metrics.planning.minimal_qids.set(clamped(self.qids));
-        metrics.planning.show_sizes(&self.by_size);
-        metrics.planning.show_involvement(&self.involvement);
+        for size in QidSize::ALL {
+            let of_size = if *size == QidSize::More {
+                self.by_size.iter().skip(size.index()).sum()
+            } else {
+                self.by_size.get(size.index()).copied().unwrap_or(0)
+            };
+            metrics.planning.qids_by_size.of(*size).set(of_size as f64);
+        }
+        for (attribute, share) in &self.involvement {
+            metrics.involvement.with_label_values(&[attribute.as_str()]).set(*share);
+        }
         metrics.planning.recheck_complete.set(i64::from(self.complete));
         metrics.planning.recheck_seconds.set(self.seconds);
         metrics.planning.expected_loss.set(self.expected_loss);

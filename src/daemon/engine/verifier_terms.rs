@@ -1,17 +1,19 @@
 //! What verification is told of a plan: the attributes of each group, what each of them is, and which models protect it.
 
+use super::core::Engine;
 use crate::anonymity::plan::{Group, Plan};
-use crate::anonymity::privacy::protection::{GroundDistance, Protection, Reference, Requirement};
-use crate::anonymity::treatment::treat::GroupNames;
+use crate::anonymity::planner::reference::{ReferenceCounts, resolve};
+use crate::anonymity::privacy::protection::{ClassJudge, GroundDistance, Protection, Reference, Requirement};
+use crate::anonymity::treatment::treat::{GroupNames, Protected};
 use crate::records::holders::Holders;
 use crate::release::given::{GroupTerms, NarrowingTerms};
 use crate::release::models::{Claim, Distance};
 use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::repetition::LineLimit;
+use crate::telemetry::{Limit, LimitReached};
 
 /// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
 /// with, empty where there is none. Verification is told the ladders, so that it recounts what can be excluded.
-#[must_use]
 pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, Reference)]) -> Vec<GroupTerms> {
     let groups = plan.groups.iter().zip(&names.layouts).zip(&names.bases);
     let terms = groups.map(|((group, layout), &base)| {
@@ -75,5 +77,46 @@ fn claim(requirement: Requirement, reference: &Reference) -> Claim {
                 GroundDistance::Hierarchical => Distance::Hierarchical(reference.tree.clone()),
             },
         },
+    }
+}
+
+impl Engine {
+    /// The distributions that the plan in force compares classes with.
+    pub fn references(&self) -> &[ReferenceCounts] {
+        &self.in_force.references
+    }
+
+    /// Prepares treatment and verification for `plan` and for what it compares classes with.
+    pub(super) fn protect(&mut self, plan: &Plan) {
+        let mut protections: Vec<(Protection, Reference)> = Vec::with_capacity(self.in_force.protections.len());
+        for protection in &self.in_force.protections {
+            let counts = self.in_force.references.iter().find(|counts| counts.attribute == protection.attribute);
+            let book = &mut self.coding.books[protection.attribute];
+            let reference = counts.map(|counts| resolve(counts, protection, book)).unwrap_or_default();
+            protections.push((protection.clone(), reference));
+        }
+        self.in_force.terms = group_terms(plan, &self.in_force.names, &protections);
+        let groups = plan.groups.iter().zip(&self.in_force.turn_names);
+        for (terms, (group, &name)) in self.in_force.terms.iter_mut().zip(groups) {
+            terms.lines = match self.settings.repetition.max_lines {
+                _ if plan.is_static(group) => LineLimit::OncePerWindow(name),
+                0 => LineLimit::None,
+                most => LineLimit::PerBatch(most),
+            };
+        }
+        let protected = |(protection, reference): &(Protection, Reference)| Protected {
+            attribute: protection.attribute,
+            // Ranges were checked with the configuration; what still cannot be judged shows nothing.
+            judge: ClassJudge::new(protection, Some(reference)).unwrap_or(None),
+        };
+        self.in_force.protected = protections.iter().map(protected).collect();
+    }
+
+    /// Says so when a batch of `rows` records could not have supported anything new for want of room.
+    pub(super) fn tell_of_full_supporters(&self, rows: usize) {
+        let rows = rows * self.in_force.plan.groups.len();
+        if self.ledger.supporters.as_ref().is_some_and(|supporters| !supporters.has_room(rows)) {
+            LimitReached { limit: Limit::Supporters }.emit(&self.telemetry);
+        }
     }
 }

@@ -1,14 +1,12 @@
-//! Batches that are durable, and batches that were rolled back.
+//! Events of batches: those that are durable, those that were rolled back, and records and attributes that were not as expected.
 
-use super::records::RecordDeadLettered;
-use super::records::UncoveredCells;
-use super::records::UnknownAttribute;
-use crate::telemetry::labels::{
-    AbortReason, BatchOutcome, CrowdSize, Direction, Label, Outcome, Picture, Stage, Statistic,
+use super::labels::{
+    AbortReason, BatchOutcome, CrowdSize, Direction, Label, MemoryPart, Outcome, Picture, Stage, Statistic, WrittenAs,
 };
-use crate::telemetry::metrics::{Metrics, clamped};
-use crate::telemetry::report::BatchReport;
-use crate::telemetry::status::Telemetry;
+use super::metrics::{Metrics, clamped};
+use super::reason::RejectionReason;
+use super::report::BatchReport;
+use super::status::Telemetry;
 
 /// A batch is durable: outputs, dead letters and positions are committed.
 #[derive(Clone, Debug)]
@@ -28,13 +26,13 @@ impl BatchCommitted {
             (board.totals.held() == Some(report.held), shown)
         };
         for (reason, records) in report.dead_lettered.iter().filter(|(_, records)| *records > 0) {
-            RecordDeadLettered { stage: reason.stage(), reason, records }.emit(telemetry);
+            note_dead_letters(reason, records, telemetry);
         }
         if report.unknown_cells > 0 {
-            UnknownAttribute { cells: report.unknown_cells }.emit(telemetry);
+            note_unknown_cells(report.unknown_cells, telemetry);
         }
         if report.uncovered_cells > 0 {
-            UncoveredCells { cells: report.uncovered_cells }.emit(telemetry);
+            note_uncovered_cells(report.uncovered_cells, telemetry);
         }
         if !conserved && telemetry.may_log("conservation", "") {
             tracing::error!(sequence = report.sequence, held = report.held, "records are not conserved");
@@ -76,7 +74,7 @@ fn count(metrics: &Metrics, report: &BatchReport) {
         metrics.flow.suppressed.of(reason).inc_by(records);
     }
     for (group, fragments) in report.fragments_by_group.iter().enumerate() {
-        metrics.flow.fragments[group.min(metrics.flow.fragments.len() - 1)].inc_by(*fragments);
+        metrics.fragments[group.min(metrics.fragments.len() - 1)].inc_by(*fragments);
     }
     metrics.quality.altered_cells.inc_by(report.altered_cells);
     metrics.quality.withheld_cells.inc_by(report.withheld_cells);
@@ -116,7 +114,13 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
     ] {
         gauge.set(clamped(size));
     }
-    metrics.memory.parts.measure(report);
+    for (part, bytes) in [
+        (MemoryPart::Ledger, report.ledger_bytes),
+        (MemoryPart::Window, report.window_bytes + report.model_bytes),
+        (MemoryPart::Dictionaries, report.dictionary_bytes),
+    ] {
+        metrics.memory.part_bytes.of(part).set(bytes as f64);
+    }
     for (picture, risk) in [(Picture::Before, report.risk_before), (Picture::After, report.risk_after)] {
         metrics.quality.risk.of(picture).of(Statistic::Highest).set(risk.highest);
         metrics.quality.risk.of(picture).of(Statistic::Average).set(risk.average);
@@ -149,6 +153,154 @@ impl BatchAborted {
         telemetry.metrics().flow.aborts.of(self.reason).inc();
         if telemetry.may_log("batch_aborted", self.reason.as_str()) {
             tracing::warn!(reason = self.reason.as_str(), "batch aborted; it is rolled back and read again");
+        }
+    }
+}
+
+/// Records became dead letters.
+fn note_dead_letters(reason: RejectionReason, records: u64, telemetry: &Telemetry) {
+    telemetry.metrics().dead_letters.of(reason).inc_by(records);
+    if telemetry.may_log("record_dead_lettered", reason.as_str()) {
+        let (stage, remedy, reason) = (reason.stage().as_str(), reason.remedy(), reason.as_str());
+        tracing::warn!(stage, reason, remedy, records, "records could not be read; their coordinates are dead letters");
+    }
+}
+
+/// The data has attributes that the record schema does not know.
+fn note_unknown_cells(cells: u64, telemetry: &Telemetry) {
+    let format = telemetry.board().written_as.unwrap_or(WrittenAs::Json);
+    telemetry.metrics().quality.unknown_cells.of(format).inc_by(cells);
+    if telemetry.may_log("unknown_attribute", "") {
+        tracing::warn!(
+            cells,
+            "cells of keys or columns that the schema does not know were dropped (keys may be data and are not named: compare a record with the schema)"
+        );
+    }
+}
+
+/// Values that their hierarchy misses count as the root.
+fn note_uncovered_cells(cells: u64, telemetry: &Telemetry) {
+    telemetry.metrics().quality.uncovered_cells.inc_by(cells);
+    if telemetry.may_log("uncovered_cells", "") {
+        tracing::warn!(
+            cells,
+            "cells whose value the hierarchy misses, or that look like an identifier, count as its root"
+        );
+    }
+}
+
+/// Attributes of the schema had no value in any record so far. Names are the schema's own.
+#[derive(Clone, Debug)]
+pub struct AttributesNeverMet {
+    /// Names of the schema.
+    pub attributes: Vec<String>,
+    /// Records that were looked at.
+    pub records: u64,
+}
+
+impl AttributesNeverMet {
+    /// Tells the log and the metrics.
+    pub fn emit(&self) {
+        tracing::warn!(
+            attributes = self.attributes.join(", "),
+            records = self.records,
+            "attributes had no value in any record: check their `pointer` or `column` in the schema"
+        );
+    }
+}
+
+/// A doubt about the schema, in words that name attributes and never a value. It stays on the status page.
+#[derive(Clone, Debug)]
+pub struct Doubt(pub String);
+
+impl Doubt {
+    /// Tells the log and the metrics.
+    pub fn emit(self, telemetry: &Telemetry) {
+        if telemetry.board().doubt(&self.0) {
+            tracing::warn!("{}", self.0);
+        }
+    }
+}
+
+/// A job whose files do not fit into one batch.
+#[derive(Clone, Copy, Debug)]
+pub struct FileDivided<'a> {
+    /// The file that the first batch ends in.
+    pub path: &'a std::path::Path,
+    /// Records that a batch holds at most.
+    pub max_records: u64,
+    /// Bytes that a batch holds at most.
+    pub max_bytes: u64,
+}
+
+impl FileDivided<'_> {
+    /// Tells the log.
+    pub fn emit(&self) {
+        let (path, max_records, max_bytes) = (self.path.display(), self.max_records, self.max_bytes);
+        tracing::warn!(
+            %path,
+            max_records,
+            max_bytes,
+            "the input does not fit into one batch and is divided: each batch needs its own crowds, and more is lost (more memory or process.memory_limit makes batches larger)"
+        );
+    }
+}
+
+/// A file of several that is begun.
+#[derive(Clone, Copy, Debug)]
+pub struct FileOpened<'a> {
+    /// The file.
+    pub path: &'a std::path::Path,
+    /// Number of its first record among those of all files, from 0.
+    pub first_record: u64,
+}
+
+impl FileOpened<'_> {
+    /// Tells the log.
+    pub fn emit(&self) {
+        tracing::info!(path = %self.path.display(), first_record = self.first_record, "a file of the source begins");
+    }
+}
+
+/// Columns of a file that the schema does not know.
+#[derive(Clone, Debug)]
+pub struct ColumnsDropped<'a> {
+    /// The file.
+    pub path: &'a std::path::Path,
+    /// Their names.
+    pub columns: &'a [String],
+}
+
+impl ColumnsDropped<'_> {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if !self.columns.is_empty() && telemetry.may_log("columns_dropped", "") {
+            let (path, columns) = (self.path.display(), self.columns.join(", "));
+            tracing::warn!(%path, columns, "columns that the schema does not know are dropped");
+        }
+    }
+}
+
+/// Records with a cell that the type of its attribute cannot take: whose, and where the first of them is. The cell itself
+/// stays unsaid.
+#[derive(Clone, Debug)]
+pub struct WrongType<'a> {
+    /// Name of the attribute.
+    pub attribute: &'a str,
+    /// Its type.
+    pub expected: &'static str,
+    /// How many.
+    pub records: u64,
+    /// `record 17`, or `partition 2, offset 16`.
+    pub first: String,
+}
+
+impl WrongType<'_> {
+    /// Tells the log and the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if telemetry.may_log("wrong_type", "") {
+            let Self { attribute, expected, records, first } = self;
+            tracing::warn!(attribute, expected, records, first, "cells are not of the type of their attribute");
         }
     }
 }

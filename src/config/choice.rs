@@ -1,0 +1,20 @@
+//! Enumerations of a configuration, each variant spelled once.
+
+/// Declares an enumeration whose variants have these spellings, with `name`.
+macro_rules! choices {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        pub enum $name { $($(#[$of])* #[serde(rename = $text)] $variant,)+ }
+
+        impl $name {
+            /// Its spelling in the configuration.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)+ }
+            }
+        }
+    };
+}
+
+pub(super) use choices;
