@@ -11,7 +11,7 @@ use std::time::Duration;
 choices! {
     /// What the best policy has the best of.
     #[derive(Default, PartialOrd, Ord)]
-    Measure {
+    enum Measure {
         /// Iyengar's Loss, arithmetic mean over the attributes; suppressed cells count 1.
         #[default]
         Loss = "loss",
@@ -37,7 +37,7 @@ choices! {
 choices! {
     /// The way through the lattice. All find the same optimum.
     #[derive(Default)]
-    Strategy {
+    enum Strategy {
         /// Best first, then branch and bound: for lattices of any size, and under a time limit.
         #[default]
         Bfs = "bfs",
@@ -57,7 +57,7 @@ choices! {
 choices! {
     /// How records may be recoded.
     #[derive(Default)]
-    Transformation {
+    enum Transformation {
         /// One policy for all records.
         #[default]
         FullDomain = "full_domain",

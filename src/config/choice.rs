@@ -2,7 +2,7 @@
 
 /// Declares an enumeration whose variants have these spellings, with `name`.
 macro_rules! choices {
-    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $text:literal,)+ }) => {
+    ($(#[$about:meta])* enum $name:ident { $($(#[$of:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         pub enum $name { $($(#[$of])* #[serde(rename = $text)] $variant,)+ }

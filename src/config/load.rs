@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use super::environment::{self, Overrides};
 use super::properties::is_secret;
 use super::shape::{self, Shape};
-use super::{Batch, Config, Group, Problem, Secret, Tuning, reference, secret as secrets, validate};
+use super::{Batch, Config, Group, Problem, Secret, Tuning, reference, security, validate};
 
 const SECRET_VARIABLE: &str = "THRONG_SECRET";
 
@@ -65,7 +65,7 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
     };
     if readable {
         problems.extend(judge(&config, file, &overrides, &settled));
-        problems.extend(secrets::problems(&config, file));
+        problems.extend(security::problems(&config, file));
     }
     match secret(&config, env.get(SECRET_VARIABLE), file) {
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: Tuning::of(&env), ..config }),

@@ -11,7 +11,7 @@ use super::quantity;
 choices! {
     /// Who says which attributes leave together.
     #[derive(Default)]
-    Grouping {
+    enum Grouping {
         /// The configuration, by `[[group]]`; without any, all attributes leave together.
         #[default]
         Given = "given",

@@ -1,6 +1,6 @@
 //! Secrets: bytes that nobody prints, and the files that hold them. What a configuration leaves open to others.
 
-use super::{Config, Problem, Security, Telemetry};
+use super::Telemetry;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -94,7 +94,7 @@ pub enum AccessError {
 }
 
 /// Nobody but owner and group may read, change or execute the file.
-fn guarded(path: &Path) -> Result<(), AccessError> {
+pub(super) fn guarded(path: &Path) -> Result<(), AccessError> {
     let mode = std::fs::metadata(path).map_err(|e| AccessError::Unreadable(e.kind()))?.permissions().mode() & 0o7777;
     let others = mode & 0o007;
     if others == 0 { Ok(()) } else { Err(AccessError::Exposed { mode }) }
@@ -157,51 +157,12 @@ impl Telemetry {
     }
 }
 
-fn of_table(security: &Security) -> Vec<Flaw> {
-    let secret = "write it there, and `chmod 0640` or 0600 the file";
-    let readable = |key: &str| {
-        let path = security.files().find(|(named, _)| *named == key).map(|(_, path)| path);
-        path.map_or(Ok(()), |path| std::fs::File::open(path).map(drop).map_err(|e| AccessError::Unreadable(e.kind())))
-    };
-    let pem = "name a PEM file that this process may read";
-    let checked = [
-        ("ca_file", readable("ca_file"), pem),
-        ("certificate_file", readable("certificate_file"), pem),
-        ("key_file", security.key_file.as_deref().map_or(Ok(()), guarded), secret),
-        ("password_file", security.password().map(drop), secret),
-        ("oauth.client_secret_file", security.oauth.client_secret().map(drop), secret),
-        ("oauth.ca_file", readable("oauth.ca_file"), pem),
-    ];
-    checked.into_iter().filter_map(|(key, checked, remedy)| Some((key, checked.err()?, remedy))).collect()
-}
-
-/// What is wrong with the files that guard the pages, and with those of `[source.security]`. A token of somebody else's may come later, and is
-/// not looked for.
-pub(super) fn problems(config: &Config, file: &str) -> Vec<Problem> {
-    let guarding =
-        of_pages(&config.telemetry).into_iter().map(|(key, error, remedy)| (format!("telemetry.{key}"), error, remedy));
-    let security = of_table(&config.source.security).into_iter();
-    let security = security.map(|(key, error, remedy)| (format!("source.security.{key}"), error, remedy));
-    guarding.chain(security).map(|(key, error, remedy)| Problem::new(file, key, error.to_string(), remedy)).collect()
-}
-
-/// A key, what is wrong with its file, and what to do.
-type Flaw = (&'static str, AccessError, &'static str);
-
-fn of_pages(telemetry: &Telemetry) -> Vec<Flaw> {
-    let token = telemetry
-        .token()
-        .err()
-        .map(|error| ("token_file", error, "write a random token there, and `chmod 0640` or 0600 it"));
-    let key = telemetry.tls.key_file.as_deref().and_then(|path| guarded(path).err());
-    let key = key.map(|error| ("tls.key_file", error, "name the PEM file of the key, and `chmod 0640` or 0600 it"));
-    token.into_iter().chain(key).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Secret, SecretError, *};
+    use super::*;
+    use crate::config::Security;
     use crate::config::parse;
+    use crate::config::security::{of_pages, of_table};
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
 

@@ -1,8 +1,8 @@
 //! `[source.security]`: credentials for the brokers, and the authorities that vouch for them.
 
 use super::problem::Complaints;
-use super::secret::{AccessError, secret_text};
-use super::{Config, Properties};
+use super::secret::{AccessError, guarded, secret_text};
+use super::{Config, Problem, Properties, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -285,6 +285,47 @@ fn beside(section: &str, security: &Security, properties: &Properties, found: &m
         let remedy = format!("remove it, and set source.security.{}", instead(property));
         found.unless(false, &key, "[source.security] says it, and this property says it again", &remedy);
     }
+}
+
+pub(super) fn of_table(security: &Security) -> Vec<Flaw> {
+    let secret = "write it there, and `chmod 0640` or 0600 the file";
+    let readable = |key: &str| {
+        let path = security.files().find(|(named, _)| *named == key).map(|(_, path)| path);
+        path.map_or(Ok(()), |path| std::fs::File::open(path).map(drop).map_err(|e| AccessError::Unreadable(e.kind())))
+    };
+    let pem = "name a PEM file that this process may read";
+    let checked = [
+        ("ca_file", readable("ca_file"), pem),
+        ("certificate_file", readable("certificate_file"), pem),
+        ("key_file", security.key_file.as_deref().map_or(Ok(()), guarded), secret),
+        ("password_file", security.password().map(drop), secret),
+        ("oauth.client_secret_file", security.oauth.client_secret().map(drop), secret),
+        ("oauth.ca_file", readable("oauth.ca_file"), pem),
+    ];
+    checked.into_iter().filter_map(|(key, checked, remedy)| Some((key, checked.err()?, remedy))).collect()
+}
+
+/// What is wrong with the files that guard the pages, and with those of `[source.security]`. A token of somebody else's may come later, and is
+/// not looked for.
+pub(super) fn problems(config: &Config, file: &str) -> Vec<Problem> {
+    let guarding =
+        of_pages(&config.telemetry).into_iter().map(|(key, error, remedy)| (format!("telemetry.{key}"), error, remedy));
+    let security = of_table(&config.source.security).into_iter();
+    let security = security.map(|(key, error, remedy)| (format!("source.security.{key}"), error, remedy));
+    guarding.chain(security).map(|(key, error, remedy)| Problem::new(file, key, error.to_string(), remedy)).collect()
+}
+
+/// A key, what is wrong with its file, and what to do.
+type Flaw = (&'static str, AccessError, &'static str);
+
+pub(super) fn of_pages(telemetry: &Telemetry) -> Vec<Flaw> {
+    let token = telemetry
+        .token()
+        .err()
+        .map(|error| ("token_file", error, "write a random token there, and `chmod 0640` or 0600 it"));
+    let key = telemetry.tls.key_file.as_deref().and_then(|path| guarded(path).err());
+    let key = key.map(|error| ("tls.key_file", error, "name the PEM file of the key, and `chmod 0640` or 0600 it"));
+    token.into_iter().chain(key).collect()
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub struct Compute {
 choices! {
     /// How log lines are written.
     #[derive(Default)]
-    LogFormat {
+    enum LogFormat {
         /// For people.
         #[default]
         Text = "text",
@@ -70,7 +70,7 @@ choices! {
     /// The least severe log line that is written.
     #[derive(Default)]
     #[allow(missing_docs, reason = "the levels of every logger")]
-    LogLevel {
+    enum LogLevel {
         Error = "error",
         Warn = "warn",
         #[default]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 choices! {
     /// What is done to an attribute where its value has no crowd.
     #[derive(Default)]
-    Treat {
+    enum Treat {
         /// It becomes coarser along its hierarchy, at last `*`.
         #[default]
         Generalize = "generalize",
@@ -53,7 +53,7 @@ pub enum ValueKind {
 choices! {
     /// A ready composition of treatments ([POD] §6.3).
     #[derive(Default)]
-    Preset {
+    enum Preset {
         /// Every attribute is generalized: what leaves is true.
         #[default]
         KAnonymous = "k-anonymous",
