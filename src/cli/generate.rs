@@ -230,10 +230,10 @@ struct Pace {
 impl Pace {
     fn new(args: &OutputArgs, stop: Arc<AtomicBool>) -> Self {
         let to_screen = args.topic.is_none() && args.output.as_os_str() == "-" && std::io::stdout().is_terminal();
-        let bar = if !to_screen {
-            bar_of("{bar:30} {human_pos}/{human_len} records  {per_sec}  {eta} left", args.records)
-        } else {
+        let bar = if to_screen {
             ProgressBar::hidden()
+        } else {
+            bar_of("{bar:30} {human_pos}/{human_len} records  {per_sec}  {eta} left", args.records)
         };
         // Twenty steps a second keep a slow stream smooth.
         let stride = args.rate.map_or(STRIDE, |rate| (rate / 20).clamp(1, STRIDE));
