@@ -16,13 +16,11 @@ pub struct AttributeSet {
 
 impl AttributeSet {
     /// The empty set.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// {0, …, count − 1}.
-    #[must_use]
     pub fn first(count: usize) -> Self {
         (0..count).collect()
     }
@@ -69,25 +67,21 @@ impl AttributeSet {
     }
 
     /// Is the attribute in the set?
-    #[must_use]
     pub fn contains(&self, attribute: usize) -> bool {
         self.words.get(attribute / 64).is_some_and(|word| word >> (attribute % 64) & 1 == 1)
     }
 
     /// Attributes in the set.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
     /// Has it no attribute?
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
     /// Are all attributes in the other set too?
-    #[must_use]
     pub fn is_subset(&self, of: &Self) -> bool {
         self.words.len() <= of.words.len() && self.words.iter().zip(&of.words).all(|(own, theirs)| own & !theirs == 0)
     }
@@ -120,7 +114,6 @@ impl AttributeSet {
     }
 
     /// The largest attribute.
-    #[must_use]
     pub fn last(&self) -> Option<usize> {
         self.words.last().map(|word| self.words.len() * 64 - 1 - word.leading_zeros() as usize)
     }

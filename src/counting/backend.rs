@@ -27,7 +27,6 @@ pub struct Trial {
 
 impl Trial {
     /// Was the device faster?
-    #[must_use]
     pub fn prefers_the_device(&self) -> bool {
         self.cuda_microseconds < self.cpu_microseconds
     }
@@ -51,9 +50,6 @@ fn sample(width: usize) -> Vec<AttributeSet> {
 
 /// Judges some sets with both backends and takes the time of each; the device's second time counts, after its memory was
 /// taken.
-///
-/// # Errors
-/// When one of them fails.
 pub(super) fn trial(
     device: &CudaCounter<'_>,
     cpu: &CpuCounter<'_>,
@@ -130,7 +126,6 @@ impl<'a> Chosen<'a> {
     }
 
     /// The backend as it is asked.
-    #[must_use]
     pub fn counter(&self) -> &dyn GroupCounter {
         match self {
             Self::Cpu(counter, _) => counter,
@@ -139,7 +134,6 @@ impl<'a> Chosen<'a> {
     }
 
     /// The counter of the device, where it was chosen.
-    #[must_use]
     pub fn on_device(&self) -> Option<&CudaCounter<'a>> {
         match self {
             Self::Cpu(..) => None,
@@ -148,13 +142,11 @@ impl<'a> Chosen<'a> {
     }
 
     /// What the device was used for, where it was chosen.
-    #[must_use]
     pub fn used(&self) -> Option<Used> {
         self.on_device().map(CudaCounter::used)
     }
 
     /// `cpu` or `cuda`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Cpu(..) => "cpu",

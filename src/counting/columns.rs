@@ -51,43 +51,36 @@ impl CountedTable {
     }
 
     /// Rows of each column.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Columns.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
     /// Distinct values of a column, a missing one included.
-    #[must_use]
     pub fn cardinality(&self, column: usize) -> usize {
         self.cardinalities[column]
     }
 
     /// Distinct subjects, where the table has subjects.
-    #[must_use]
     pub fn subjects(&self) -> Option<usize> {
         self.subjects.as_ref().map(|(_, count)| *count)
     }
 
     /// The subject of each row, 0 up to [`Self::subjects`].
-    #[must_use]
     pub fn subject_numbers(&self) -> Option<&[u32]> {
         self.subjects.as_ref().map(|(numbers, _)| numbers.as_slice())
     }
 
     /// The codes of a column, a row each.
-    #[must_use]
     pub fn column(&self, column: usize) -> &[u32] {
         &self.columns[column]
     }
 
     /// Support of the whole table: distinct subjects, or rows.
-    #[must_use]
     pub fn support(&self) -> usize {
         self.subjects().unwrap_or(self.rows)
     }

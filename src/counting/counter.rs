@@ -21,7 +21,6 @@ pub struct GroupCount {
 
 impl GroupCount {
     /// Is the set a quasi-identifier at k: has some class support in [1, k − 1]?
-    #[must_use]
     pub fn is_qid(&self) -> bool {
         self.classes_below > 0
     }

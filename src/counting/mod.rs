@@ -13,6 +13,7 @@
 //! | [`cpu`] | the processor's cores |
 //! | [`cuda`] | a GPU; nobody above this wing names it but `throng selftest gpu` and `throng bench gpu` |
 //! | [`pairs`] | joint counts of two columns, and what follows from them |
+//! | [`row_set`] | some rows of a table |
 
 pub mod attribute_set;
 pub mod backend;
@@ -22,6 +23,7 @@ pub mod counter;
 pub mod cpu;
 pub mod cuda;
 pub mod pairs;
+pub mod row_set;
 
 pub use attribute_set::AttributeSet;
 pub use backend::{Chosen, Trial, Wanted, shared_device};
@@ -33,3 +35,4 @@ pub use cuda::{Arrival, CudaCounter, Device, DeviceError, KeptWindow, Snapshot, 
 pub use pairs::{
     CycleInference, PairCounts, PairInference, PairNodes, ValueCount, all_pairs, count_pairs, cycle_inference,
 };
+pub use row_set::RowSet;

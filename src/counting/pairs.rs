@@ -36,7 +36,6 @@ impl PairCounts {
     }
 
     /// Counts one pair, `a < b`.
-    #[must_use]
     pub(super) fn counted(table: &CountedTable, a: usize, b: usize) -> Self {
         let rows = || table.column(a).iter().zip(table.column(b));
         let cells = if let Some(cells) = dense_cells(table, a, b) {
@@ -70,13 +69,11 @@ fn cardinalities(table: &CountedTable, a: usize, b: usize) -> (u32, u32) {
 }
 
 /// Every pair of the columns, in lexicographic order.
-#[must_use]
 pub fn all_pairs(width: usize) -> Vec<(usize, usize)> {
     (0..width).flat_map(|a| (a + 1..width).map(move |b| (a, b))).collect()
 }
 
 /// Counts pairs of columns (each with the smaller number first) on this machine's cores.
-#[must_use]
 pub fn count_pairs(table: &CountedTable, pairs: &[(usize, usize)]) -> Vec<PairCounts> {
     use rayon::prelude::*;
     pairs.par_iter().map(|(a, b)| PairCounts::counted(table, *a, *b)).collect()
@@ -111,7 +108,6 @@ pub struct PairInference {
 
 impl PairInference {
     /// From joint counts, on the CPU. One division of two integers each: exact to the last bit of the quotient.
-    #[must_use]
     pub fn of(counts: &PairCounts) -> Self {
         let (first, second) = (counts.cardinalities.0 as usize, counts.cardinalities.1 as usize);
         let mut nodes = (vec![ValueCount::default(); first], vec![ValueCount::default(); second]);
@@ -145,7 +141,6 @@ pub struct CycleInference {
 
 /// Summed and mean cycle inference of every value of every column, from the nodes of all pairs of columns. Sums are of
 /// integers, so their order changes no bit.
-#[must_use]
 pub fn cycle_inference(
     table: &CountedTable,
     nodes: impl IntoIterator<Item = ((usize, usize), PairNodes)>,

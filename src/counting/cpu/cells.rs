@@ -65,7 +65,7 @@ impl Cell for Persons {
     }
 }
 
-/// Records up to 255, where only that matters: the array of such cells stays in the cache.
+/// Records up to 255, where only that matters: an array of a fourth of the bytes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Few(u8);
 

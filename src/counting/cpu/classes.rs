@@ -7,6 +7,7 @@
 
 use super::cells::{Cell, ClassSize, ClassSizes, Persons, Records, are_dense};
 use super::keys::{Interned, Mixed, Numbered, Packing, Partition};
+use crate::counting::RowSet;
 use crate::counting::codes::{Block, CodeTable};
 use hashbrown::HashMap;
 use std::io;
@@ -23,8 +24,17 @@ pub(super) struct Asked<'a> {
     pub judging: bool,
     /// Bytes that may be held.
     pub memory: u64,
+    /// Rows that are left out, by their numbers in the input: whole classes.
+    pub without: Option<&'a RowSet>,
     /// Asked now and then whether to give up.
     pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Asked<'static> {
+    /// Asks for all classes.
+    pub fn all(k: u32, memory: u64) -> Self {
+        Self { k, judging: false, memory, without: None, stop: &|| false }
+    }
 }
 
 /// A class of fewest records.
@@ -108,7 +118,7 @@ impl Counting<'_> {
             let mut sizes: HashMap<ClassSize, u64> = HashMap::new();
             let (mut classes, mut smallest) = (0, None);
             for number in 0..of {
-                let partition = Partition { number, of };
+                let partition = Partition { number, of, without: self.asked.without };
                 let (store, mut interned) = match self.part::<C>(partition, classes)? {
                     Part::Counted(store, interned) => (store, interned),
                     Part::Qid => return Ok(Found::Qid),
@@ -139,8 +149,8 @@ impl Counting<'_> {
         }
     }
 
-    fn part<C: Cell>(&self, partition: Partition, classes: u64) -> io::Result<Part<C>> {
-        let Asked { k, judging, stop, memory } = self.asked;
+    fn part<C: Cell>(&self, partition: Partition<'_>, classes: u64) -> io::Result<Part<C>> {
+        let Asked { k, judging, stop, memory, without } = self.asked;
         let rows = self.table.rows() as u64;
         let most = if partition.of >= MOST_PARTITIONS { usize::MAX } else { self.most::<C>() };
         // So many classes, and one of them is below k.
@@ -152,7 +162,7 @@ impl Counting<'_> {
         };
         let (mut numbered, mut interned) = (Numbered::default(), self.packing.interned());
         let (mut ended, mut row) = (None, 0_u32);
-        self.table.each_block(self.columns, false, |block| {
+        self.table.each_block(self.columns, without.is_some(), |block| {
             if stop() {
                 ended = Some(Part::Stopped);
                 return false;
@@ -184,7 +194,7 @@ impl Counting<'_> {
     fn tell<C: Cell>(
         &self,
         store: &Store<C>,
-        partition: Partition,
+        partition: Partition<'_>,
         interned: &mut [Interned],
         below: &mut dyn FnMut(u32, u32),
     ) -> io::Result<bool> {

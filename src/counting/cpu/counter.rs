@@ -3,14 +3,15 @@
 use super::cells::{Cell, ClassSize, ClassSizes, Few, Persons, Records, summary};
 use super::classes::{Asked, Found, Smallest, classes, values};
 use super::keys::Packing;
-use super::threads::in_threads;
+use super::matrix::Matrix;
+use super::slices::{self, Rows};
+use super::threads::map_in_threads;
 use super::together::{Below, Dense, batches, counted};
 use crate::counting::codes::CodeTable;
-use crate::counting::{AttributeSet, ComputeError, CountedTable, GroupCount, GroupCounter};
+use crate::counting::{AttributeSet, ComputeError, CountedTable, GroupCount, GroupCounter, RowSet};
 use std::borrow::Cow;
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// What a look at one set has found.
 #[derive(Clone, Debug)]
@@ -21,17 +22,6 @@ pub enum Look {
     Fine(Option<Smallest>),
     /// Time was up.
     Stopped,
-}
-
-/// How sets of few combinations are counted.
-#[derive(Clone, Copy)]
-enum Arrays {
-    /// As the others are, one by one.
-    None,
-    /// Many at once, all rows.
-    Whole,
-    /// Many at once, each until all its classes have reached this support.
-    UpTo(u32),
 }
 
 /// Rows of some classes.
@@ -56,38 +46,41 @@ pub struct CpuCounter<'a> {
     threads: usize,
     memory: u64,
     fault: Mutex<Option<ComputeError>>,
+    /// The rows in memory, once sets are judged by them.
+    whole: OnceLock<Matrix>,
 }
 
 impl CpuCounter<'static> {
     /// A counter of a table that is held, with `threads` threads, at least one.
-    #[must_use]
     pub fn new(table: &CountedTable, threads: usize) -> Self {
         let table = Cow::Owned(CodeTable::held(table));
-        Self { table, threads: threads.max(1), memory: MEMORY, fault: Mutex::new(None) }
+        Self { table, threads: threads.max(1), memory: MEMORY, fault: Mutex::new(None), whole: OnceLock::new() }
     }
 }
 
 impl<'a> CpuCounter<'a> {
     /// A counter with `threads` threads, at least one, that holds about `memory` bytes beside the table.
-    #[must_use]
     pub fn over(table: &'a CodeTable, threads: usize, memory: u64) -> Self {
-        Self { table: Cow::Borrowed(table), threads: threads.max(1), memory, fault: Mutex::new(None) }
+        Self {
+            table: Cow::Borrowed(table),
+            threads: threads.max(1),
+            memory,
+            fault: Mutex::new(None),
+            whole: OnceLock::new(),
+        }
     }
 
     /// The table.
-    #[must_use]
     pub fn table(&self) -> &CodeTable {
         &self.table
     }
 
     /// Threads that it counts with.
-    #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
     }
 
     /// Bytes that it holds, about.
-    #[must_use]
     pub fn memory(&self) -> u64 {
         self.memory
     }
@@ -100,17 +93,11 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// The fault that was remembered, if there was one.
-    ///
-    /// # Errors
-    /// That fault.
     pub fn sound(&self) -> Result<(), ComputeError> {
         self.fault.lock().expect("no counter panicked").clone().map_or(Ok(()), Err)
     }
 
     /// Tells the number and the person of each row, person after person; without people every row is one.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn each_person(&self, mut told: impl FnMut(u32, u32)) -> Result<(), ComputeError> {
         let read = self.table.each_block(&[], true, |block| {
             for (at, row) in block.order.iter().enumerate() {
@@ -122,9 +109,6 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// Tells the codes of two columns and the person of each row, person after person; without people every row is one.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn each_pair(&self, a: usize, b: usize, mut told: impl FnMut(u32, u32, u32)) -> Result<(), ComputeError> {
         let mut row = 0;
         let read = self.table.each_block(&[a, b], false, |block| {
@@ -138,9 +122,6 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// How many classes of each size a set has, and the people in those below k where the table has people.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn sizes(&self, set: &AttributeSet, k: u32) -> Result<(ClassSizes, Option<u64>), ComputeError> {
         let (found, people) = self.with_people(set, k, self.memory)?;
         match found {
@@ -150,17 +131,11 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// Support and records of each value of a column.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn values(&self, column: usize) -> Result<Vec<ClassSize>, ComputeError> {
         values(&self.table, column).map_err(|error| lost(&error))
     }
 
     /// Judges each set, and gives a class of fewest records of those that are no QID.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn look(
         &self,
         sets: &[AttributeSet],
@@ -168,35 +143,24 @@ impl<'a> CpuCounter<'a> {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Look>, ComputeError> {
         let alone = |set: &AttributeSet, memory| {
-            Ok(match self.classes(set, k, true, memory, stop, None)? {
+            Ok(match self.classes(set, Asked { judging: true, stop, ..Asked::all(k, memory) }, None)? {
                 Found::Qid => Look::Qid,
                 Found::Sizes(_, smallest) => Look::Fine(smallest),
                 Found::Stopped => Look::Stopped,
             })
         };
         if self.table.subjects().is_some() {
-            self.each(
-                sets,
-                Arrays::Whole,
-                &|set, cells: &[Persons]| self.seen(set, cells, k),
-                &Look::Stopped,
-                stop,
-                &alone,
-            )
+            let told = |set: &Dense, cells: Option<&[Persons]>| self.seen(set, cells, k);
+            self.each(sets, true, &told, stop, &alone)
         } else {
-            self.each(
-                sets,
-                Arrays::Whole,
-                &|set, cells: &[Records]| self.seen(set, cells, k),
-                &Look::Stopped,
-                stop,
-                &alone,
-            )
+            let told = |set: &Dense, cells: Option<&[Records]>| self.seen(set, cells, k);
+            self.each(sets, true, &told, stop, &alone)
         }
     }
 
     /// What the cells of a set say.
-    fn seen<C: Cell>(&self, set: &Dense, cells: &[C], k: u32) -> Look {
+    fn seen<C: Cell>(&self, set: &Dense, cells: Option<&[C]>, k: u32) -> Look {
+        let Some(cells) = cells else { return Look::Stopped };
         let sizes = (0_u64..).zip(cells).map(|(key, cell)| (cell.size(), key)).filter(|(size, _)| size.records > 0);
         if sizes.clone().any(|(size, _)| size.support < k) {
             return Look::Qid;
@@ -210,9 +174,6 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// The rows of some classes, each given by its columns and their codes.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn rows_of(&self, classes: &[(Vec<usize>, Vec<u32>)]) -> Result<ClassRows, ComputeError> {
         let table = self.table();
         let all: Vec<usize> = (0..table.width()).collect();
@@ -258,9 +219,6 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// Does every value of `a` go with one value of `b`?
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn implies(&self, a: usize, b: usize) -> Result<bool, ComputeError> {
         let table = self.table();
         if table.cardinality(b) <= 1 {
@@ -285,26 +243,40 @@ impl<'a> CpuCounter<'a> {
     }
 
     /// Tells the number and the person of each record in a class of `set` below k; of some perhaps more than once.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn below(&self, set: &AttributeSet, k: u32, told: &mut dyn FnMut(u32, u32)) -> Result<(), ComputeError> {
-        self.classes(set, k, false, self.memory / self.threads as u64, &|| false, Some(told)).map(drop)
+    fn below(
+        &self,
+        set: &AttributeSet,
+        k: u32,
+        without: Option<&RowSet>,
+        told: &mut dyn FnMut(u32, u32),
+    ) -> Result<(), ComputeError> {
+        let asked = Asked { without, ..Asked::all(k, self.memory / self.threads as u64) };
+        self.classes(set, asked, Some(told)).map(drop)
     }
 
-    /// The same for many sets, in few passes: also tells the place of each set among `sets`. What fails, fails for them all.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// The same for many sets, in few passes: also tells the place of each set among `sets`. `known` are records of each set that are
+    /// known to be in such classes, all of a class, and need not be told. What fails, fails for them all.
     pub fn below_each(
         &self,
         sets: &[AttributeSet],
+        known: &[RowSet],
         k: u32,
         told: &mut dyn FnMut(usize, u32, u32),
     ) -> Result<(), ComputeError> {
-        let below = Below { table: &self.table, sets, k, memory: self.memory / self.threads as u64 };
-        let others = below.each(told).map_err(|e| lost(&e))?;
-        others.into_iter().try_for_each(|at| self.below(&sets[at], k, &mut |row, person| told(at, row, person)))
+        let rows = self.table.rows() as u64;
+        let known = |at: usize| known.get(at).filter(|known| !known.is_empty());
+        // Where most rows are known, the others alone are looked at.
+        let (few, many): (Vec<usize>, Vec<usize>) =
+            (0..sets.len()).partition(|at| known(*at).is_some_and(|known| 2 * known.len() > rows));
+        let asked: Vec<AttributeSet> = many.iter().map(|at| sets[*at].clone()).collect();
+        let below = Below { table: &self.table, sets: &asked, k, memory: self.memory / self.threads as u64 };
+        let others = below.each(&mut |at, row, person| told(many[at], row, person)).map_err(|e| lost(&e))?;
+        for at in others.into_iter().map(|at| many[at]).chain(few) {
+            if known(at).is_none_or(|known| known.len() < rows) {
+                self.below(&sets[at], k, known(at), &mut |row, person| told(at, row, person))?;
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a set with a column that the table does not have.
@@ -319,25 +291,22 @@ impl<'a> CpuCounter<'a> {
     fn classes(
         &self,
         set: &AttributeSet,
-        k: u32,
-        judging: bool,
-        memory: u64,
-        stop: &(dyn Fn() -> bool + Sync),
+        asked: Asked<'_>,
         below: Option<&mut dyn FnMut(u32, u32)>,
     ) -> Result<Found, ComputeError> {
         self.check(set)?;
         let columns: Vec<usize> = set.iter().collect();
-        classes(&self.table, &columns, Asked { k, judging, memory, stop }, below).map_err(|error| lost(&error))
+        classes(&self.table, &columns, asked, below).map_err(|error| lost(&error))
     }
 
     /// The classes of a set, and the people in those below k.
     fn with_people(&self, set: &AttributeSet, k: u32, memory: u64) -> Result<(Found, Option<u64>), ComputeError> {
         let Some(people) = self.table.subjects() else {
-            return Ok((self.classes(set, k, false, memory, &|| false, None)?, None));
+            return Ok((self.classes(set, Asked::all(k, memory), None)?, None));
         };
         let mut seen = vec![0_u64; people.div_ceil(64)];
         let mut tell = |_: u32, person: u32| seen[person as usize / 64] |= 1 << (person % 64);
-        let found = self.classes(set, k, false, memory, &|| false, Some(&mut tell))?;
+        let found = self.classes(set, Asked::all(k, memory), Some(&mut tell))?;
         Ok((found, Some(seen.iter().map(|word| u64::from(word.count_ones())).sum())))
     }
 
@@ -347,57 +316,91 @@ impl<'a> CpuCounter<'a> {
         Ok(GroupCount { subjects_below: people.unwrap_or(count.subjects_below), ..count })
     }
 
-    /// One answer a set, in their order: from the cells of those that arrays hold , many at once, and one by one for the others. Sets
-    /// that `stop` came before get `stopped`.
-    fn each<C: Cell, T: Clone + Send + Sync>(
+    /// One answer a set, in their order: from the cells of those that arrays hold, many at once, where `in_arrays`, and one by one for the
+    /// others. Sets that `stop` came before have no cells.
+    fn each<C: Cell, T: Send>(
         &self,
         sets: &[AttributeSet],
-        arrays: Arrays,
-        told: &(dyn Fn(&Dense, &[C]) -> T + Sync),
-        stopped: &T,
+        in_arrays: bool,
+        told: &(dyn Fn(&Dense, Option<&[C]>) -> T + Sync),
         stop: &(dyn Fn() -> bool + Sync),
         alone: &(dyn Fn(&AttributeSet, u64) -> Result<T, ComputeError> + Sync),
     ) -> Result<Vec<T>, ComputeError> {
-        sets.iter().try_for_each(|set| self.check(set))?;
-        let threads = self.threads.min(sets.len()).max(1);
-        let memory = self.memory / threads as u64;
-        let (of_arrays, enough) = match arrays {
-            Arrays::None => (0, None),
-            Arrays::Whole => (memory, None),
-            Arrays::UpTo(k) => (memory, Some(k)),
+        let memory = self.memory / self.threads_for(sets) as u64;
+        let (batches, others) = batches::<C>(&self.table, sets, if in_arrays { memory } else { 0 });
+        let of_batch = |number: usize| {
+            let batch: &Vec<Dense> = &batches[number];
+            let cells = counted::<C>(&self.table, batch, stop)?;
+            let of = |at: usize| cells.as_ref().map(|cells| cells[at].as_slice());
+            Ok(batch.iter().enumerate().map(|(at, set)| (set.at, told(set, of(at)))).collect())
         };
-        let (batches, others) = batches::<C>(&self.table, sets, of_arrays);
-        let next = AtomicUsize::new(0);
-        let answers: Mutex<Vec<(usize, Result<T, ComputeError>)>> = Mutex::new(Vec::with_capacity(sets.len()));
-        let put = |at: usize, answer| answers.lock().expect("no counter panics with the lock").push((at, answer));
-        let work = || {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if let Some(batch) = batches.get(number) {
-                    match counted::<C>(&self.table, batch, enough, stop) {
-                        Ok(Some(cells)) => {
-                            batch.iter().zip(&cells).for_each(|(set, cells)| put(set.at, Ok(told(set, cells))));
-                        }
-                        Ok(None) => batch.iter().for_each(|set| put(set.at, Ok(stopped.clone()))),
-                        Err(error) => batch.iter().for_each(|set| put(set.at, Err(lost(&error)))),
-                    }
-                } else if let Some(at) = others.get(number - batches.len()) {
-                    put(*at, alone(&sets[*at], memory));
-                } else {
-                    break;
-                }
-            }
-        };
-        in_threads(threads, &work);
-        let mut answers = answers.into_inner().expect("no counter panicked");
-        answers.sort_unstable_by_key(|(at, _)| *at);
-        answers.into_iter().map(|(_, answer)| answer).collect()
+        self.share(sets, batches.len(), &of_batch, &others, &|set| alone(set, memory))
     }
-}
 
-/// Is a class of these below k?
-fn is_qid<C: Cell>(cells: &[C], k: u32) -> bool {
-    cells.iter().map(|cell| cell.size()).any(|size| size.records > 0 && size.support < k)
+    /// Threads that share so many sets.
+    fn threads_for(&self, sets: &[AttributeSet]) -> usize {
+        self.threads.min(sets.len()).max(1)
+    }
+
+    /// One answer a set, in their order: some batches of sets, each with the places of its sets, and the other sets one by one.
+    fn share<T: Send>(
+        &self,
+        sets: &[AttributeSet],
+        batches: usize,
+        of_batch: &(dyn Fn(usize) -> io::Result<Vec<(usize, T)>> + Sync),
+        others: &[usize],
+        alone: &(dyn Fn(&AttributeSet) -> Result<T, ComputeError> + Sync),
+    ) -> Result<Vec<T>, ComputeError> {
+        sets.iter().try_for_each(|set| self.check(set))?;
+        let task = |number: usize| match number.checked_sub(batches) {
+            None => of_batch(number).map_err(|error| lost(&error)),
+            Some(other) => Ok(vec![(others[other], alone(&sets[others[other]])?)]),
+        };
+        let found = map_in_threads(self.threads, batches + others.len(), &task);
+        let mut answers: Vec<(usize, T)> = Vec::with_capacity(sets.len());
+        found.into_iter().try_for_each(|some| some.map(|some| answers.extend(some)))?;
+        answers.sort_unstable_by_key(|(at, _)| *at);
+        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+    }
+
+    /// The rows in memory, where they fit there together with a sorted copy for each thread.
+    fn rows(&self, threads: usize) -> Result<Rows<'_>, ComputeError> {
+        let room = usize::try_from(self.memory / 2).unwrap_or(usize::MAX);
+        let stride = slices::empty(&self.table).stride;
+        if self.table.rows().saturating_mul(stride * (threads + 1)) > room {
+            return Ok(Rows::Segments(&self.table, room / (2 * threads * stride)));
+        }
+        if self.whole.get().is_none() {
+            let read = slices::whole(&self.table).map_err(|error| lost(&error))?;
+            self.whole.get_or_init(|| read);
+        }
+        let whole = self.whole.get().map(|matrix| Rows::Whole(&self.table, matrix));
+        Ok(whole.unwrap_or(Rows::Segments(&self.table, usize::MAX)))
+    }
+
+    fn judge_by<C: Cell>(
+        &self,
+        rows: &Rows<'_>,
+        sets: &[AttributeSet],
+        k: u32,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<Option<bool>>, ComputeError> {
+        let threads = self.threads_for(sets);
+        let memory = self.memory / 2 / threads as u64;
+        let (batches, others) = slices::batches::<C>(rows, sets, sets.len().div_ceil(threads), memory);
+        let of_batch = |number: usize| {
+            let found = slices::judge::<C>(rows, &batches[number], k, stop)?;
+            Ok(batches[number].iter().zip(found).map(|(set, verdict)| (set.at, verdict)).collect())
+        };
+        let alone = |set: &AttributeSet| {
+            Ok(match self.classes(set, Asked { judging: true, stop, ..Asked::all(k, memory) }, None)? {
+                Found::Sizes(..) => Some(false),
+                Found::Qid => Some(true),
+                Found::Stopped => None,
+            })
+        };
+        self.share(sets, batches.len(), &of_batch, &others, &alone)
+    }
 }
 
 /// The sizes of the classes in cells.
@@ -423,10 +426,9 @@ fn lost(error: &io::Error) -> ComputeError {
 impl GroupCounter for CpuCounter<'_> {
     fn count(&self, sets: &[AttributeSet], k: u32) -> Result<Vec<GroupCount>, ComputeError> {
         let alone = |set: &AttributeSet, memory| self.counted(set, k, memory);
+        let told = |_: &Dense, cells: Option<&[Records]>| summary(&sizes_of(cells.unwrap_or_default()), k);
         // With people, who is below k is known only once the classes are: a second pass for each set.
-        let arrays = if self.table.subjects().is_none() { Arrays::Whole } else { Arrays::None };
-        let told = |_: &Dense, cells: &[Records]| summary(&sizes_of(cells), k);
-        self.each(sets, arrays, &told, &GroupCount::default(), &|| false, &alone)
+        self.each(sets, self.table.subjects().is_none(), &told, &|| false, &alone)
     }
 
     fn judge(
@@ -438,25 +440,20 @@ impl GroupCounter for CpuCounter<'_> {
         if k < 2 {
             return Ok(vec![Some(false); sets.len()]);
         }
-        let alone = |set: &AttributeSet, memory| {
-            Ok(match self.classes(set, k, true, memory, stop, None)? {
-                Found::Sizes(..) => Some(false),
-                Found::Qid => Some(true),
-                Found::Stopped => None,
-            })
-        };
+        sets.iter().try_for_each(|set| self.check(set))?;
+        let rows = self.rows(self.threads_for(sets))?;
         if self.table.subjects().is_some() {
-            self.each(sets, Arrays::UpTo(k), &|_, cells: &[Persons]| Some(is_qid(cells, k)), &None, stop, &alone)
-        } else if k <= Few::LARGEST_K {
-            self.each(sets, Arrays::UpTo(k), &|_, cells: &[Few]| Some(is_qid(cells, k)), &None, stop, &alone)
+            self.judge_by::<Persons>(&rows, sets, k, stop)
+        } else if matches!(rows, Rows::Segments(..)) && k <= Few::LARGEST_K {
+            self.judge_by::<Few>(&rows, sets, k, stop)
         } else {
-            self.each(sets, Arrays::UpTo(k), &|_, cells: &[Records]| Some(is_qid(cells, k)), &None, stop, &alone)
+            self.judge_by::<Records>(&rows, sets, k, stop)
         }
     }
 
     fn records_below(&self, set: &AttributeSet, k: u32) -> Result<Vec<u32>, ComputeError> {
         let mut rows = Vec::new();
-        self.below(set, k, &mut |row, _| rows.push(row))?;
+        self.below(set, k, None, &mut |row, _| rows.push(row))?;
         rows.sort_unstable();
         rows.dedup();
         Ok(rows)
@@ -464,7 +461,7 @@ impl GroupCounter for CpuCounter<'_> {
 
     fn first_below(&self, set: &AttributeSet, k: u32) -> Result<Option<u32>, ComputeError> {
         let mut first: Option<u32> = None;
-        self.below(set, k, &mut |row, _| first = Some(first.map_or(row, |first| first.min(row))))?;
+        self.below(set, k, None, &mut |row, _| first = Some(first.map_or(row, |first| first.min(row))))?;
         Ok(first)
     }
 }

@@ -1,5 +1,6 @@
 //! Tuples of codes as numbers of 64 bits, exact however many columns there are.
 
+use crate::counting::RowSet;
 use crate::counting::codes::Block;
 use hashbrown::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -33,9 +34,11 @@ pub(super) struct Numbered {
 
 /// One of some partitions of the tuples.
 #[derive(Clone, Copy)]
-pub(super) struct Partition {
+pub(super) struct Partition<'a> {
     pub number: u64,
     pub of: u64,
+    /// Rows that are left out, by their numbers in the input.
+    pub without: Option<&'a RowSet>,
 }
 
 impl Packing {
@@ -84,7 +87,7 @@ impl Packing {
     pub fn number(
         &self,
         block: &Block,
-        partition: Partition,
+        partition: Partition<'_>,
         interned: &mut [Interned],
         most: usize,
         into: &mut Numbered,
@@ -102,6 +105,10 @@ impl Packing {
             let rows = (0_u32..).zip(&into.hashes).filter(|(_, hash)| mine(hash)).map(|(row, _)| row);
             into.rows.extend(rows);
         }
+        if let Some(without) = partition.without {
+            into.rows.retain(|row| !without.contains(block.order[*row as usize]));
+        }
+        let is_whole = into.rows.len() == block.rows();
         into.keys.clear();
         into.keys.resize(into.rows.len(), 0);
         let mut columns = block.codes.iter();
@@ -116,10 +123,10 @@ impl Packing {
                 }
             }
             for (radix, codes) in group.iter().zip(columns.by_ref()) {
-                let cells = into.keys.iter_mut().zip(&into.rows);
-                if partition.of == 1 {
+                if is_whole {
                     into.keys.iter_mut().zip(codes).for_each(|(key, code)| *key = *key * radix + u64::from(*code));
                 } else {
+                    let cells = into.keys.iter_mut().zip(&into.rows);
                     cells.for_each(|(key, row)| *key = *key * radix + u64::from(codes[*row as usize]));
                 }
             }

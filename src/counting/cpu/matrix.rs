@@ -86,6 +86,12 @@ impl Matrix {
         self.rows += rows;
     }
 
+    /// Drops all rows.
+    pub(crate) fn clear(&mut self) {
+        self.rows = 0;
+        self.bytes.clear();
+    }
+
     /// The codes of a column at some rows, in their order.
     pub(crate) fn gather(&self, field: Field, rows: &[u32], codes: &mut Vec<u32>) {
         codes.clear();

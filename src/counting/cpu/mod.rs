@@ -6,6 +6,7 @@
 //! | `keys` | tuples of codes as numbers, exact however many columns there are |
 //! | `cells` | what is counted of a class |
 //! | `classes` | the classes of one set, by as many partitions of the rows as memory asks for |
+//! | `slices` | verdicts on many sets, value by value of one column |
 //! | `together` | many sets of few combinations each, in one pass over the rows |
 //! | `matrix` | some rows, the cells of each beside each other |
 //! | `threads` | one piece of work on some threads |
@@ -15,6 +16,7 @@ mod classes;
 pub mod counter;
 mod keys;
 mod matrix;
+mod slices;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -27,4 +29,4 @@ pub use classes::Smallest;
 pub use counter::{ClassRows, CpuCounter, Look};
 pub(crate) use keys::Mixed;
 pub(crate) use matrix::{Field, Matrix};
-pub(crate) use threads::in_threads;
+pub(crate) use threads::{in_threads, map_in_threads};

@@ -1,4 +1,7 @@
-//! One piece of work on some threads.
+//! Work on some threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs the work in this thread and `threads − 1` others, until all are done.
 pub(crate) fn in_threads(threads: usize, work: &(impl Fn() + Sync)) {
@@ -8,4 +11,23 @@ pub(crate) fn in_threads(threads: usize, work: &(impl Fn() + Sync)) {
         }
         work();
     });
+}
+
+/// Runs tasks 0, 1, … on some threads and returns their results in this order.
+pub(crate) fn map_in_threads<T: Send>(threads: usize, tasks: usize, task: &(impl Fn(usize) -> T + Sync)) -> Vec<T> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(tasks)));
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= tasks {
+                break;
+            }
+            let result = task(number);
+            found.lock().expect("no task panics with the lock").push((number, result));
+        }
+    };
+    in_threads(threads.clamp(1, tasks.max(1)), &work);
+    let mut found = found.into_inner().expect("no task panicked");
+    found.sort_unstable_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, result)| result).collect()
 }

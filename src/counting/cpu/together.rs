@@ -1,5 +1,5 @@
 //! Many sets in one pass over the rows, each in an array of its own: the rows are read and decoded once, and sets that begin alike share
-//! their beginnings. Where it only matters whether every class reaches k, a set whose every cell has is not counted further.
+//! their beginnings.
 
 use super::cells::{Cell, Few, Persons, Records, are_dense};
 use crate::counting::AttributeSet;
@@ -106,64 +106,29 @@ impl Keys {
     }
 }
 
-/// When a set is looked at again.
-struct Filling {
-    /// Support that each class has to reach.
-    k: u32,
-    /// Rows after which each set is looked at; none where it cannot fill.
-    next: Vec<Option<u64>>,
-}
-
-impl Filling {
-    fn new(batch: &[Dense], k: u32, rows: u64) -> Self {
-        let first = |set: &Dense| {
-            let needed = set.domain.saturating_mul(u64::from(k));
-            // Fewer rows than that hardly fill every cell.
-            (needed <= rows).then(|| 2 * needed)
-        };
-        Self { k, next: batch.iter().map(first).collect() }
-    }
-
-    /// Whether every cell has reached k by now: no further row can then change what the set is. Asked after `rows` rows.
-    fn is_full<C: Cell>(&mut self, number: usize, cells: &[C], rows: u64) -> bool {
-        let Some(next) = self.next[number].as_mut().filter(|next| **next <= rows) else { return false };
-        // Looking takes the time of some rows for each cell.
-        *next = rows + (rows / 8).max(cells.len() as u64);
-        cells.iter().all(|cell| cell.size().support >= self.k)
-    }
-}
-
-/// Counts a batch; none where `stop` was true before the end. With `enough`, a set whose every cell has reached that support is not
-/// counted further.
+/// Counts a batch; none where `stop` was true before the end.
 pub(super) fn counted<C: Cell>(
     table: &CodeTable,
     batch: &[Dense],
-    enough: Option<u32>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<Option<Vec<Vec<C>>>> {
     let mut keys = Keys::new(table, batch);
     let columns = keys.columns.clone();
     let mut cells: Vec<Vec<C>> = batch.iter().map(|set| vec![C::default(); set.domain as usize]).collect();
-    let mut filling = enough.map(|k| Filling::new(batch, k, table.rows() as u64));
-    let mut open: Vec<usize> = (0..batch.len()).collect();
-    let (mut first, mut rows, mut stopped) = (0_u32, 0_u64, false);
+    let mut stopped = false;
     table.each_block(&columns, false, |block| {
         stopped = stop();
         keys.begin();
-        for number in &open {
-            let (cells, keys) = (&mut cells[*number], keys.of(*number, block));
+        for (number, cells) in cells.iter_mut().enumerate() {
+            let keys = keys.of(number, block);
             if block.people.is_empty() {
-                keys.iter().for_each(|key| cells[*key as usize].add(first));
+                // No cell of records asks whose they are.
+                keys.iter().for_each(|key| cells[*key as usize].add(0));
             } else {
                 keys.iter().zip(&block.people).for_each(|(key, person)| cells[*key as usize].add(person + 1));
             }
         }
-        first = first.wrapping_add(1);
-        rows += block.rows() as u64;
-        if let Some(filling) = &mut filling {
-            open.retain(|number| !filling.is_full(*number, &cells[*number], rows));
-        }
-        !stopped && !open.is_empty()
+        !stopped
     })?;
     Ok((!stopped).then_some(cells))
 }
@@ -195,7 +160,7 @@ impl Below<'_> {
         let (batches, others) = batches::<C>(table, sets, memory);
         let is_below = |cell: &C| (1..k).contains(&cell.size().support);
         for batch in batches {
-            let cells = counted::<C>(table, &batch, Some(k), &|| false)?.unwrap_or_default();
+            let cells = counted::<C>(table, &batch, &|| false)?.unwrap_or_default();
             let some: Vec<usize> = (0..cells.len()).filter(|number| cells[*number].iter().any(is_below)).collect();
             if some.is_empty() {
                 continue;

@@ -66,7 +66,7 @@ proptest! {
         let verdicts = expected.iter().map(|(count, _)| Some(count.is_qid())).collect();
         prop_assert_eq!(counter.judge(&sets, k, &|| false), Ok(verdicts));
         let mut below = vec![BTreeSet::new(); sets.len()];
-        counter.below_each(&sets, k, &mut |at, row, _| below[at].extend([row])).expect("read");
+        counter.below_each(&sets, &[], k, &mut |at, row, _| below[at].extend([row])).expect("read");
         for ((set, below), (_, rows)) in sets.iter().zip(below).zip(&expected) {
             prop_assert_eq!(rows, &below.into_iter().collect::<Vec<u32>>());
             prop_assert_eq!(counter.records_below(set, k), Ok(rows.clone()));
@@ -126,7 +126,7 @@ fn a_set_is_counted_until_nothing_can_change_what_it_is() {
                 "{named} {k}"
             );
             let mut below = vec![BTreeSet::new(); sets.len()];
-            counter.below_each(&sets, k, &mut |at, row, _| below[at].extend([row])).expect("read");
+            counter.below_each(&sets, &[], k, &mut |at, row, _| below[at].extend([row])).expect("read");
             for ((set, below), (_, rows)) in sets.iter().zip(below).zip(&expected) {
                 assert!(below.iter().eq(rows), "{named} {k} {set:?}");
             }
@@ -150,7 +150,7 @@ fn a_number_of_64_bits_is_one_tuple() {
     let codes = (0..5).map(|column| tuples.iter().map(|tuple| tuple[column]).collect()).collect();
     let block = Block { codes, ..Block::default() };
     let (mut numbered, mut interned) = (Numbered::default(), packing.interned());
-    let whole = Partition { number: 0, of: 1 };
+    let whole = Partition { number: 0, of: 1, without: None };
     assert!(packing.number(&block, whole, &mut interned, usize::MAX, &mut numbered).is_ok());
     let mut keys = numbered.keys.clone();
     keys.sort_unstable();

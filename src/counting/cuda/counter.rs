@@ -28,7 +28,6 @@ pub struct Budget {
 
 impl Budget {
     /// Four fifths of what is free: a half of it for the rows, a quarter, at most 2 GiB, for each batch.
-    #[must_use]
     pub fn of(device: &Arc<dyn Device>) -> Self {
         let bytes = device.limits().free_bytes / 5 * 4;
         Self { rows_bytes: bytes / 2, scratch_bytes: (bytes / 4).min(MOST_SCRATCH) }
@@ -111,7 +110,6 @@ impl<'a> CudaCounter<'a> {
     }
 
     /// What the device was used for so far.
-    #[must_use]
     pub fn used(&self) -> Used {
         self.usage.used()
     }

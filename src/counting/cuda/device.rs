@@ -48,7 +48,6 @@ pub enum DeviceError {
 
 impl DeviceError {
     /// Is the device good for another batch?
-    #[must_use]
     pub fn leaves_the_device_usable(&self) -> bool {
         matches!(self, Self::OutOfMemory { .. } | Self::Overflow)
     }

@@ -76,9 +76,6 @@ impl Driver {
     }
 
     /// The same device for the whole process, opened once.
-    ///
-    /// # Errors
-    /// As [`Self::open`], the same each time.
     pub fn shared() -> Result<Arc<dyn Device>, DeviceError> {
         static DEVICE: OnceLock<Result<Arc<dyn Device>, DeviceError>> = OnceLock::new();
         DEVICE.get_or_init(Self::open).clone()

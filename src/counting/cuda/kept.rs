@@ -88,13 +88,11 @@ struct Held {
 
 impl KeptWindow {
     /// Nothing yet; the device is opened when it is first needed.
-    #[must_use]
     pub fn new(wanted: Wanted, open: impl Fn() -> Result<Arc<dyn Device>, DeviceError> + Send + 'static) -> Self {
         Self { wanted, open: Box::new(open), device: None, lost: false, held: None, unopened: 0, fills: 0 }
     }
 
     /// May a table of this size be counted on the device? The CPU's is not even looked for.
-    #[must_use]
     pub fn may_ask(&self, rows: usize, width: usize) -> bool {
         let worth = match self.wanted {
             Wanted::Cpu => false,
@@ -105,26 +103,22 @@ impl KeptWindow {
     }
 
     /// Is there a window on the device that wants to be told of what arrives?
-    #[must_use]
     pub fn follows(&self) -> bool {
         self.held.is_some()
     }
 
     /// What the device was used for so far.
-    #[must_use]
     pub fn used(&self) -> Used {
         let used = self.device.as_ref().map_or_else(Used::default, |device| device.used());
         Used { failures: used.failures + self.unopened, ..used }
     }
 
     /// Times that a whole window was uploaded.
-    #[must_use]
     pub fn fills(&self) -> u64 {
         self.fills
     }
 
     /// Has the device failed for good? One that was never there has not failed, unless it was asked for by name.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lost && self.used().failures > 0
     }

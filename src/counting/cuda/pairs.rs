@@ -6,7 +6,7 @@ use super::plan::batches;
 use super::route::{Ask, Planned, SLICED_CELLS};
 use super::slices::Slicing;
 use super::source::Source;
-use super::tables::{Entry, bytes_of, longs, words};
+use super::tables::{Entry, bytes_of, entries, longs, words};
 use crate::counting::AttributeSet;
 use crate::counting::pairs::{
     CycleInference, PairCounts, PairInference, PairNodes, ValueCount, all_pairs, count_pairs, cycle_inference,
@@ -22,11 +22,8 @@ struct Pair {
     second: u32,
 }
 
-impl Entry for Pair {
-    fn put(&self, to: &mut Vec<u8>) {
-        [self.counts, self.probabilities, self.rows].iter().for_each(|long| long.put(to));
-        [self.first, self.second].iter().for_each(|word| word.put(to));
-    }
+entries! {
+    Pair: counts probabilities rows first second;
 }
 
 /// What is asked of the pairs.
@@ -39,7 +36,6 @@ enum Answer<'a> {
 impl CudaCounter<'_> {
     /// Counts pairs of columns (each with the smaller number first). Pairs of too many cells for an array, and all of
     /// them where the device fails, are counted on the CPU.
-    #[must_use]
     pub fn count_pairs(&self, pairs: &[(usize, usize)]) -> Vec<PairCounts> {
         let mut found = vec![None; pairs.len()];
         self.pairs_on_device(pairs, &mut Answer::Counts(&mut found));
@@ -47,7 +43,6 @@ impl CudaCounter<'_> {
     }
 
     /// The conditional probabilities and nodes of pairs of columns, likewise.
-    #[must_use]
     pub fn infer_pairs(&self, pairs: &[(usize, usize)]) -> Vec<PairInference> {
         let mut found = vec![None; pairs.len()];
         self.pairs_on_device(pairs, &mut Answer::Inferences(&mut found));
@@ -56,7 +51,6 @@ impl CudaCounter<'_> {
 
     /// Summed and mean cycle inference (scf, mcf) of every value of every column, likewise. Only the sums of each pair leave
     /// the device.
-    #[must_use]
     pub fn cycle_inference(&self) -> Vec<Vec<CycleInference>> {
         let pairs = all_pairs(self.table.width());
         let mut found = vec![None; pairs.len()];

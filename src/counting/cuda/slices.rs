@@ -1,7 +1,7 @@
 //! Pairs of columns of very few values: which bitmaps there are, and which block counts which of their meetings.
 
 use super::route::{Ask, Planned, SLICED_CELLS};
-use super::tables::Entry;
+use super::tables::{Entry, entries};
 
 /// Slices of a block at most: a bank of shared memory each.
 const MOST_SLICES: u32 = 32;
@@ -34,23 +34,10 @@ pub(super) struct Meeting {
     slices: u32,
 }
 
-impl Entry for Sliced {
-    fn put(&self, to: &mut Vec<u8>) {
-        [self.column, self.slice, self.values, 0].iter().for_each(|word| word.put(to));
-    }
-}
-
-impl Entry for Cell {
-    fn put(&self, to: &mut Vec<u8>) {
-        [self.first, self.second].iter().for_each(|word| word.put(to));
-        self.count.put(to);
-    }
-}
-
-impl Entry for Meeting {
-    fn put(&self, to: &mut Vec<u8>) {
-        [self.cell, self.cells, self.slice, self.slices].iter().for_each(|word| word.put(to));
-    }
+entries! {
+    Sliced: column slice values, 0;
+    Cell: first second count;
+    Meeting: cell cells slice slices;
 }
 
 /// The work of a batch of sliced pairs.

@@ -88,15 +88,18 @@ pub(super) trait Entry {
     fn put(&self, to: &mut Vec<u8>);
 }
 
+/// Puts fields in the order of the kernels' structure, then a word of zeros where it is padded.
 macro_rules! entries {
-    ($($name:ident: $($field:ident)*;)*) => {
+    ($($name:ident: $($field:ident)* $(, $padding:literal)?;)*) => {
         $(impl Entry for $name {
             fn put(&self, to: &mut Vec<u8>) {
                 $(to.extend(self.$field.to_le_bytes());)*
+                $(to.extend(u32::to_le_bytes($padding));)?
             }
         })*
     };
 }
+pub(super) use entries;
 
 entries! {
     Column: address width;
@@ -104,14 +107,7 @@ entries! {
     Stage: keys mask first terms;
     Candidate: cells counts seen seen_mask first terms stage stages shared replicas family most;
     Group: first candidates slot slots;
-}
-
-impl Entry for Term {
-    fn put(&self, to: &mut Vec<u8>) {
-        for word in [self.column, self.radix, self.slot, 0] {
-            to.extend(word.to_le_bytes());
-        }
-    }
+    Term: column radix slot, 0;
 }
 
 impl Entry for u32 {

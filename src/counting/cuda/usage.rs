@@ -2,8 +2,7 @@
 
 use super::device::{Device, DeviceError, Limits, Shape, Ticket};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How far a device was used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -27,50 +26,35 @@ pub struct Used {
 /// A device that counts what it is asked.
 pub(super) struct Metered {
     device: Arc<dyn Device>,
-    sizes: Mutex<BTreeMap<u64, u64>>,
-    bytes: AtomicU64,
-    most_bytes: AtomicU64,
-    launches: AtomicU64,
-    uploaded: AtomicU64,
-    downloaded: AtomicU64,
-    failures: AtomicU64,
-    left_to_the_cpu: AtomicU64,
+    meter: Mutex<Meter>,
+}
+
+#[derive(Default)]
+struct Meter {
+    used: Used,
+    /// Bytes at each address that was allocated.
+    sizes: BTreeMap<u64, u64>,
 }
 
 impl Metered {
     pub(super) fn new(device: &Arc<dyn Device>) -> Self {
-        Self {
-            device: Arc::clone(device),
-            sizes: Mutex::default(),
-            bytes: AtomicU64::new(0),
-            most_bytes: AtomicU64::new(0),
-            launches: AtomicU64::new(0),
-            uploaded: AtomicU64::new(0),
-            downloaded: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            left_to_the_cpu: AtomicU64::new(0),
-        }
+        Self { device: Arc::clone(device), meter: Mutex::default() }
+    }
+
+    fn meter(&self) -> MutexGuard<'_, Meter> {
+        self.meter.lock().expect("no count panics with the lock")
     }
 
     pub(super) fn failed(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.meter().used.failures += 1;
     }
 
     pub(super) fn left_to_the_cpu(&self, candidates: u64) {
-        self.left_to_the_cpu.fetch_add(candidates, Ordering::Relaxed);
+        self.meter().used.left_to_the_cpu += candidates;
     }
 
     pub(super) fn used(&self) -> Used {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Used {
-            device_bytes: read(&self.bytes),
-            most_device_bytes: read(&self.most_bytes),
-            launches: read(&self.launches),
-            uploaded_bytes: read(&self.uploaded),
-            downloaded_bytes: read(&self.downloaded),
-            failures: read(&self.failures),
-            left_to_the_cpu: read(&self.left_to_the_cpu),
-        }
+        self.meter().used
     }
 }
 
@@ -81,20 +65,23 @@ impl Device for Metered {
 
     fn allocate(&self, bytes: u64) -> Result<u64, DeviceError> {
         let address = self.device.allocate(bytes)?;
-        self.sizes.lock().expect("no allocation panics with the lock").insert(address, bytes);
-        let now = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.most_bytes.fetch_max(now, Ordering::Relaxed);
+        let Meter { used, sizes } = &mut *self.meter();
+        sizes.insert(address, bytes);
+        used.device_bytes += bytes;
+        used.most_device_bytes = used.most_device_bytes.max(used.device_bytes);
         Ok(address)
     }
 
     fn free(&self, address: u64) {
-        let bytes = self.sizes.lock().expect("no allocation panics with the lock").remove(&address);
-        self.bytes.fetch_sub(bytes.unwrap_or(0), Ordering::Relaxed);
+        {
+            let Meter { used, sizes } = &mut *self.meter();
+            used.device_bytes -= sizes.remove(&address).unwrap_or(0);
+        }
         self.device.free(address);
     }
 
     fn upload(&self, to: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.uploaded.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.meter().used.uploaded_bytes += bytes.len() as u64;
         self.device.upload(to, bytes)
     }
 
@@ -103,12 +90,12 @@ impl Device for Metered {
     }
 
     fn launch(&self, kernel: &'static str, shape: Shape, arguments: &[u64]) -> Result<(), DeviceError> {
-        self.launches.fetch_add(1, Ordering::Relaxed);
+        self.meter().used.launches += 1;
         self.device.launch(kernel, shape, arguments)
     }
 
     fn request(&self, from: u64, bytes: usize) -> Result<Ticket, DeviceError> {
-        self.downloaded.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.meter().used.downloaded_bytes += bytes as u64;
         self.device.request(from, bytes)
     }
 

@@ -75,31 +75,26 @@ impl ResidentWindow {
     }
 
     /// Rows that the window holds.
-    #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
     /// Rows that fit.
-    #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity as usize
     }
 
     /// One more than the largest code of a column so far.
-    #[must_use]
     pub fn bound(&self, column: usize) -> u64 {
         self.columns[column].bound
     }
 
     /// Columns, the subject not among them.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.columns.len()
     }
 
     /// One more than the largest subject, where the window has subjects.
-    #[must_use]
     pub fn people(&self) -> Option<u64> {
         self.subjects.as_ref().map(|subjects| subjects.bound)
     }

@@ -7,7 +7,6 @@
 mod reach;
 mod risk;
 mod riskiest;
-mod rows;
 mod walk;
 mod weights;
 

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use super::rows::Rows;
 use super::walk::{Scope, Walk, people};
-use crate::counting::{AttributeSet, CpuCounter};
+use crate::counting::{AttributeSet, CpuCounter, RowSet};
 
 /// Records that some set of so many attributes leaves below k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -47,16 +46,16 @@ pub fn reach(
     let mut walk = Walk::new(Scope { counter, qids, k, until, progress }, searched);
     let attributes: Vec<usize> = searched.iter().collect();
     // Nothing is held before a size has been looked at: of a long table, none may be.
-    let mut at_risk: Vec<Rows> = vec![Rows::default(); attributes.len()];
-    let mut reached = Rows::default();
+    let mut at_risk: Vec<RowSet> = vec![RowSet::default(); attributes.len()];
+    let mut reached = RowSet::default();
     let mut steps: Vec<Reach> = Vec::new();
     while reached.len() < below_all {
-        let mut found: Vec<(AttributeSet, Rows)> = Vec::new();
+        let mut found: Vec<(AttributeSet, RowSet)> = Vec::new();
         if !walk.step(&mut |set, minimal| found.push((set.clone(), minimal.clone()))) {
             break;
         }
         if steps.is_empty() {
-            at_risk.iter_mut().chain([&mut reached]).for_each(|rows| *rows = Rows::none(counter.table().rows()));
+            at_risk.iter_mut().chain([&mut reached]).for_each(|rows| *rows = RowSet::none(counter.table().rows()));
         }
         for (set, minimal) in &found {
             reached.add(minimal);

@@ -46,9 +46,6 @@ const BINS_FROM_K: usize = 8;
 
 impl Risk {
     /// The risk at `k` ≥ 1 over the attributes of `set`.
-    ///
-    /// # Errors
-    /// When the table cannot be read.
     pub fn of(counter: &CpuCounter<'_>, set: &AttributeSet, k: u32) -> Result<Self, ComputeError> {
         let (sizes, people_below) = counter.sizes(set, k)?;
         let sizes: Vec<((u32, u32), u64)> =

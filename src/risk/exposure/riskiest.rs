@@ -1,8 +1,7 @@
 //! Which records are most at risk, and what singles them out (docs/methods.md §3; [ELL]).
 
-use super::rows::Rows;
 use super::walk::{Scope, Walk};
-use crate::counting::{AttributeSet, CpuCounter};
+use crate::counting::{AttributeSet, CpuCounter, RowSet};
 use std::time::Instant;
 
 /// Attributes of a combination at most: whoever knows more of a person needs no list.
@@ -24,7 +23,7 @@ pub struct Riskiest {
     /// Records with a combination.
     pub at_risk: u64,
     /// Every set that is minimal for some record, smaller ones first, and those records.
-    sets: Vec<(AttributeSet, Rows)>,
+    sets: Vec<(AttributeSet, RowSet)>,
 }
 
 impl Riskiest {
@@ -47,7 +46,7 @@ pub fn riskiest(
     progress: &dyn Fn(usize, usize),
 ) -> Riskiest {
     let mut walk = Walk::new(Scope { counter, qids, k, until, progress }, searched);
-    let mut sets: Vec<(AttributeSet, Rows)> = Vec::new();
+    let mut sets: Vec<(AttributeSet, RowSet)> = Vec::new();
     let sizes = LARGEST.min(searched.len());
     while walk.size < sizes {
         let known = sets.len();

@@ -1,7 +1,6 @@
 //! All sets of 1, 2, … attributes, and the records that each of them leaves below k first.
 
-use super::rows::Rows;
-use crate::counting::{AttributeSet, CpuCounter};
+use crate::counting::{AttributeSet, CpuCounter, RowSet};
 use hashbrown::HashMap;
 use rayon::prelude::*;
 use std::time::Instant;
@@ -44,7 +43,7 @@ pub(super) struct Walk<'a> {
     pub size: usize,
     visits: u64,
     /// The records below k over each set of that size.
-    below: HashMap<AttributeSet, Rows>,
+    below: HashMap<AttributeSet, RowSet>,
 }
 
 impl<'a> Walk<'a> {
@@ -55,7 +54,7 @@ impl<'a> Walk<'a> {
     /// Looks at all sets of the next size. `each` is given every set that is *minimal* for some records, and these: they are
     /// below k over the set and over no part of it. False where there is no such size, or the work or the time was used up
     /// before its end; nothing may be asked after that.
-    pub fn step(&mut self, each: &mut dyn FnMut(&AttributeSet, &Rows)) -> bool {
+    pub fn step(&mut self, each: &mut dyn FnMut(&AttributeSet, &RowSet)) -> bool {
         let Scope { counter, qids, k, until, progress } = self.scope;
         if self.size == self.attributes.len() {
             return false;
@@ -65,15 +64,16 @@ impl<'a> Walk<'a> {
         if self.visits > ROW_VISITS {
             return false;
         }
-        let mut larger: HashMap<AttributeSet, Rows> = HashMap::new();
+        let mut larger: HashMap<AttributeSet, RowSet> = HashMap::new();
         let mut done = 0;
         for batch in batches(&sets) {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return false;
             }
-            let fallen: Vec<Vec<Rows>> = batch.par_iter().map(|family| below_each(counter, family, k)).collect();
-            for (set, rows) in batch.iter().copied().flatten().zip(fallen.into_iter().flatten()) {
-                let (below, minimal) = self.below_and_minimal(set, rows);
+            let parts = &self.below;
+            let of_family = |family: &&[AttributeSet]| below_each(counter, parts, family, k);
+            let fallen: Vec<Vec<(RowSet, RowSet)>> = batch.par_iter().map(of_family).collect();
+            for (set, (below, minimal)) in batch.iter().copied().flatten().zip(fallen.into_iter().flatten()) {
                 if !minimal.is_empty() {
                     each(set, &minimal);
                 }
@@ -88,33 +88,40 @@ impl<'a> Walk<'a> {
         self.below = larger;
         true
     }
-
-    /// The records below k over a set, `rows`, and those of them that are below k over no part of it.
-    fn below_and_minimal(&self, set: &AttributeSet, rows: Rows) -> (Rows, Rows) {
-        let mut below = rows;
-        let mut minimal = below.clone();
-        for without in set.iter().filter_map(|attribute| self.below.get(&set.without(attribute))) {
-            minimal.remove(without);
-            below.add(without);
-        }
-        (below, minimal)
-    }
 }
 
-/// For each set of a family, which shares all but the last attribute, the rows below k over it.
-fn below_each(counter: &CpuCounter<'_>, family: &[AttributeSet], k: u32) -> Vec<Rows> {
-    let mut below = vec![Rows::none(counter.table().rows()); family.len()];
-    counter.remember(counter.below_each(family, k, &mut |at, row, _| below[at].insert(row)));
-    below
+/// For each set of a family, which shares all but the last attribute: the records below k over it, and those of them that are below k over
+/// no part of it; `parts` are the records below k over the sets that are one smaller.
+fn below_each(
+    counter: &CpuCounter<'_>,
+    parts: &HashMap<AttributeSet, RowSet>,
+    family: &[AttributeSet],
+    k: u32,
+) -> Vec<(RowSet, RowSet)> {
+    let none = || RowSet::none(counter.table().rows());
+    let of_parts = |set: &AttributeSet| {
+        let mut rows = none();
+        set.iter().filter_map(|attribute| parts.get(&set.without(attribute))).for_each(|part| rows.add(part));
+        rows
+    };
+    let known: Vec<RowSet> = family.iter().map(of_parts).collect();
+    let mut found = vec![none(); family.len()];
+    counter.remember(counter.below_each(family, &known, k, &mut |at, row, _| found[at].insert(row)));
+    let minimal_too = |(mut below, mut minimal): (RowSet, RowSet)| {
+        minimal.remove(&below);
+        below.add(&minimal);
+        (below, minimal)
+    };
+    known.into_iter().zip(found).map(minimal_too).collect()
 }
 
 /// Distinct people of some rows, or the rows where nobody is named.
-pub(super) fn people(counter: &CpuCounter<'_>, rows: &Rows) -> u64 {
+pub(super) fn people(counter: &CpuCounter<'_>, rows: &RowSet) -> u64 {
     let table = counter.table();
     if table.subjects().is_none() {
         return rows.len();
     }
-    let mut seen = Rows::none(table.support());
+    let mut seen = RowSet::none(table.support());
     counter.remember(counter.each_person(|row, person| {
         if rows.contains(row) {
             seen.insert(person);

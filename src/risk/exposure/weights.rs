@@ -48,7 +48,6 @@ pub struct AttributeWeight {
 }
 
 /// The involvement of every searched attribute in the minimal QIDs, in the order of attribute numbers.
-#[must_use]
 pub fn involvement(searched: &AttributeSet, minimal: &[AttributeSet]) -> Vec<AttributeWeight> {
     let mut weights: Vec<AttributeWeight> =
         searched.iter().map(|attribute| AttributeWeight { attribute, ..AttributeWeight::default() }).collect();
@@ -69,9 +68,6 @@ pub fn involvement(searched: &AttributeSet, minimal: &[AttributeSet]) -> Vec<Att
 }
 
 /// Measures QIDs in the given order: as many as the work allows, and none after `until`. Examples cost as much again.
-///
-/// # Errors
-/// When the counter fails.
 pub fn measure(
     rows: usize,
     counter: &dyn GroupCounter,

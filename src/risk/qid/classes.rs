@@ -4,10 +4,8 @@
 //! of the parts of a set has, the set is counted on the table itself, level by level, until its smallest class is small enough.
 
 use super::witnesses::{KEPT, LOOKED_AT, Sight, Witnesses};
-use crate::counting::cpu::{ClassSize, Look, in_threads};
+use crate::counting::cpu::{ClassSize, Look, map_in_threads};
 use crate::counting::{AttributeSet, ComputeError, CpuCounter};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Records of a class that is kept, at most.
 const KEPT_RECORDS: u32 = 1 << 14;
@@ -105,17 +103,7 @@ impl TableClasses<'_> {
 
     /// Support and records of each value of the columns.
     fn sizes(&self, columns: &[usize]) -> Result<Vec<Vec<ClassSize>>, ComputeError> {
-        let found = Mutex::new(vec![Ok(Vec::new()); columns.len()]);
-        let next = AtomicUsize::new(0);
-        let work = || {
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(column) = columns.get(at) else { break };
-                let sizes = self.counter.values(*column);
-                found.lock().expect("no counter panics with the lock")[at] = sizes;
-            }
-        };
-        in_threads(self.counter.threads().min(columns.len()), &work);
-        found.into_inner().expect("no counter panicked").into_iter().collect()
+        let values = |at: usize| self.counter.values(columns[at]);
+        map_in_threads(self.counter.threads(), columns.len(), &values).into_iter().collect()
     }
 }

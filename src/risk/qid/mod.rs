@@ -49,9 +49,6 @@ pub fn search_apart(table: &CountedTable, question: &Question, progress: &dyn Fn
 }
 
 /// The same, with sets counted and judged by another backend that holds the same table.
-///
-/// # Errors
-/// When the backend fails.
 pub fn search_with(
     table: &CountedTable,
     counter: &dyn GroupCounter,
@@ -62,9 +59,6 @@ pub fn search_with(
 }
 
 /// The same, of a table that `own` reads witnesses from; a quarter of its memory is for these.
-///
-/// # Errors
-/// When the backend or the file of the table fails.
 pub fn search_over(
     own: &CpuCounter<'_>,
     counter: &dyn GroupCounter,

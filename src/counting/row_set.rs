@@ -1,12 +1,12 @@
-//! Sets of rows, a bit each.
+//! A set of rows, a bit each.
 
 use std::ops::Range;
 
 /// Rows of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows(Vec<u64>);
+pub struct RowSet(Vec<u64>);
 
-impl Rows {
+impl RowSet {
     /// No row of `count`.
     pub fn none(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
@@ -46,10 +46,12 @@ impl Rows {
         self.0.len()
     }
 
+    /// Is no row among them?
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// How many rows are among them.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
