@@ -35,7 +35,6 @@ static UNKNOWN: CellFacts =
 
 impl AttributeFacts {
     /// The facts of an attribute of `original`.
-    #[must_use]
     pub fn of(original: &Original, attribute: usize) -> Self {
         let book = &original.books[attribute];
         let mut counts = vec![0_u64; book.codes()];
@@ -60,20 +59,17 @@ impl AttributeFacts {
     }
 
     /// The facts of a cell.
-    #[must_use]
     pub fn get(&self, cell: CellId) -> &CellFacts {
         self.cells.get(&cell).unwrap_or(&UNKNOWN)
     }
 
     /// Whether `cell` is true of a record whose value has `code`.
-    #[must_use]
     pub fn holds(&self, cell: CellId, code: Code) -> bool {
         cell == SUPPRESSED || !is_foreign(cell) && self.get(cell).codes.binary_search(&code).is_ok()
     }
 }
 
 /// Whether a record says anything by a value with this code.
-#[must_use]
 pub fn is_present(code: Code) -> bool {
     !matches!(code, ABSENT | NULL)
 }

@@ -24,7 +24,6 @@ pub struct Pair {
 }
 
 /// Every pair of the attributes `of`, each of which is named once.
-#[must_use]
 pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGroup], of: &[usize]) -> Vec<Pair> {
     let binned: BTreeMap<usize, Vec<u8>> =
         of.par_iter().map(|&a| (a, bins(&original.books[a], &original.batch.columns[a]))).collect();
@@ -54,7 +53,6 @@ pub fn pairs(original: &Original, facts: &[AttributeFacts], groups: &[ReleasedGr
 }
 
 /// The mean of what pairs keep, weighted by what they say of each other. 1 where nothing says anything of anything.
-#[must_use]
 pub fn weighted(pairs: &[Pair], kept: impl Fn(&Pair) -> f64) -> f64 {
     let bits: f64 = pairs.iter().map(|pair| pair.bits).sum();
     if bits <= 0.0 {

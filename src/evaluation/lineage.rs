@@ -5,7 +5,6 @@ use super::original::Original;
 use super::released::{Origin, ReleasedGroup};
 use crate::anonymity::planner::GroupShape;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,87 +12,95 @@ use std::path::{Path, PathBuf};
 
 /// One line of the file.
 #[derive(Deserialize)]
-struct Spelled {
-    source: (IgnoredAny, i32, i64),
-    element: Option<u32>,
-    batch: u64,
-    group: String,
-    line: u64,
+pub(super) struct Entry {
+    pub source: (String, i32, i64),
+    pub element: Option<u32>,
+    pub batch: u64,
+    pub group: String,
+    /// Line of the group's output.
+    pub line: u64,
+    pub subject: Option<String>,
 }
 
-/// What it says.
-struct Entry {
-    offset: i64,
-    /// 0 where the record is all of its message, else the index of the element and 1.
-    element: u32,
-    batch: u64,
-    /// Number of the group.
-    group: usize,
-    /// Line of the group's output.
-    line: u64,
+/// Reads the entries of a lineage, with their numbers from 1.
+pub(super) fn entries(
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<(u64, Entry), EvaluationError>> + use<>, EvaluationError> {
+    let path = path.to_owned();
+    let lineage = |path: &Path, source| EvaluationError::Lineage { path: path.to_owned(), source };
+    let lines = BufReader::new(File::open(&path).map_err(|source| lineage(&path, source))?).lines();
+    Ok((1..).zip(lines).map(move |(at, line)| {
+        let line = line.map_err(|source| lineage(&path, source))?;
+        let entry = serde_json::from_str(&line).map_err(|_| refused(&path, at, "it is not spelled like one"))?;
+        Ok((at, entry))
+    }))
+}
+
+pub(super) fn refused(path: &Path, line: u64, why: &str) -> EvaluationError {
+    EvaluationError::LineageEntry { path: path.to_owned(), line, why: why.into() }
+}
+
+/// Returns the entries of a group by line, where each line has one.
+pub(super) fn complete<T>(
+    path: &Path,
+    group: &str,
+    lines: Vec<Option<T>>,
+    entries: u64,
+) -> Result<Vec<T>, EvaluationError> {
+    let count = lines.len() as u64;
+    let all: Option<Vec<T>> = lines.into_iter().collect();
+    all.filter(|_| entries == count).ok_or_else(|| EvaluationError::OtherLineage {
+        path: path.to_owned(),
+        group: group.to_owned(),
+        entries,
+        lines: count,
+    })
 }
 
 /// The lineage that `throng run --lineage` wrote beside a release.
 pub struct Lineage {
     path: PathBuf,
-    entries: Vec<Entry>,
+    /// Each with the number of its group.
+    entries: Vec<(usize, Entry)>,
 }
 
 impl Lineage {
     /// Reads the lineage of a release in groups of these `shapes`.
-    ///
-    /// # Errors
-    /// When it cannot be read, or names another group.
     pub fn read(path: &Path, shapes: &[GroupShape]) -> Result<Self, EvaluationError> {
-        let lineage = |source| EvaluationError::Lineage { path: path.to_owned(), source };
         let mut read = Self { path: path.to_owned(), entries: Vec::new() };
-        for line in BufReader::new(File::open(path).map_err(lineage)?).lines() {
-            let line = line.map_err(lineage)?;
-            let refused = |why: &str| read.refused(read.entries.len(), why);
-            let entry: Spelled = serde_json::from_str(&line).map_err(|_| refused("it is not spelled like one"))?;
+        for entry in entries(path)? {
+            let (at, mut entry) = entry?;
             let group = shapes.iter().position(|shape| shape.name == entry.group);
-            let group = group.ok_or_else(|| refused("a group that the configuration has not"))?;
-            let (offset, element) = (entry.source.2, entry.element.map_or(0, |index| index.saturating_add(1)));
-            read.entries.push(Entry { offset, element, batch: entry.batch, group, line: entry.line });
+            let group = group.ok_or_else(|| refused(path, at, "a group that the configuration has not"))?;
+            // Numbers are kept, texts are not.
+            (entry.source.0, entry.group, entry.subject) = (String::new(), String::new(), None);
+            read.entries.push((group, entry));
         }
         Ok(read)
     }
 
-    fn refused(&self, entry: usize, why: &str) -> EvaluationError {
-        EvaluationError::LineageEntry { path: self.path.clone(), line: entry as u64 + 1, why: why.into() }
-    }
-
     /// Which group each line is of, where all groups leave as one output.
-    #[must_use]
     pub fn groups(&self) -> BTreeMap<u64, usize> {
-        self.entries.iter().map(|entry| (entry.line, entry.group)).collect()
+        self.entries.iter().map(|(group, entry)| (entry.line, *group)).collect()
     }
 
     /// Notes the origin of every line.
-    ///
-    /// # Errors
-    /// When it is not of this release and this original.
     pub fn note(&self, original: &Original, groups: &mut [ReleasedGroup]) -> Result<(), EvaluationError> {
         let mut origins: Vec<Vec<Option<Origin>>> = groups.iter().map(|group| vec![None; group.lines]).collect();
         let mut entries = vec![0_u64; groups.len()];
-        for (number, entry) in self.entries.iter().enumerate() {
-            let refused = |why: &str| self.refused(number, why);
-            let row = original.row_at(entry.offset, entry.element);
+        for (number, (group, entry)) in (1..).zip(&self.entries) {
+            let refused = |why: &str| refused(&self.path, number, why);
+            // 0 where the record is all of its message, else the index of the element and 1.
+            let element = entry.element.map_or(0, |index| index.saturating_add(1));
+            let row = original.row_at(entry.source.2, element);
             let row = row.ok_or_else(|| refused("a record that the original has not"))?;
-            let place = groups[entry.group].line_at(entry.line).and_then(|line| origins[entry.group].get_mut(line));
+            let place = groups[*group].line_at(entry.line).and_then(|line| origins[*group].get_mut(line));
             let place = place.ok_or_else(|| refused("a line that the release has not, or that is another group's"))?;
             *place = Some(Origin { row: row as u32, batch: entry.batch });
-            entries[entry.group] += 1;
+            entries[*group] += 1;
         }
         for ((group, origins), entries) in groups.iter_mut().zip(origins).zip(entries) {
-            let all: Option<Vec<Origin>> = origins.into_iter().collect();
-            let all = all.filter(|all| all.len() as u64 == entries).ok_or_else(|| EvaluationError::OtherLineage {
-                path: self.path.clone(),
-                group: group.name.clone(),
-                entries,
-                lines: group.lines as u64,
-            })?;
-            group.origin = Some(all);
+            group.origin = Some(complete(&self.path, &group.name, origins, entries)?);
         }
         Ok(())
     }

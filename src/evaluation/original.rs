@@ -47,20 +47,17 @@ impl Original {
     }
 
     /// Records.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.batch.rows()
     }
 
     /// The row of the record at `offset` of the source, which is `element` of it (from 1; 0: all of it); none for one that could not
     /// be read.
-    #[must_use]
     pub fn row_at(&self, offset: i64, element: u32) -> Option<usize> {
         self.batch.coordinates.binary_search_by_key(&(offset, element), |place| (place.offset, place.element)).ok()
     }
 
     /// By cell of an attribute, the codes of the occurring values that it stands for, ascending.
-    #[must_use]
     pub fn covers(&self, attribute: usize) -> BTreeMap<CellId, Vec<Code>> {
         let book = &self.books[attribute];
         let mut occurring = vec![false; book.codes()];

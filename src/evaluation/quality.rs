@@ -101,7 +101,6 @@ pub struct Quality {
 const LISTED_PAIRS: usize = 12;
 
 /// Measures a release. `facts` are those of every attribute.
-#[must_use]
 pub fn quality(
     original: &Original,
     facts: &[AttributeFacts],
@@ -314,7 +313,6 @@ fn group_quality(original: &Original, group: &ReleasedGroup, shape: &GroupShape)
 }
 
 /// Lines of each equivalence class of a group, by the cells of `quasi`.
-#[must_use]
 pub fn class_sizes(group: &ReleasedGroup, quasi: &[usize]) -> Vec<u64> {
     let columns: Vec<&[CellId]> = quasi.iter().filter_map(|&attribute| group.column(attribute)).collect();
     let mut sizes: BTreeMap<Vec<CellId>, u64> = BTreeMap::new();

@@ -33,7 +33,6 @@ pub struct QueryErrors {
 }
 
 /// Asks `queries` random queries of each width, over all groups. A width that no group has is left out.
-#[must_use]
 pub fn errors(
     original: &Original,
     facts: &[AttributeFacts],

@@ -23,7 +23,6 @@ const AT_A_TIME: usize = 10_000;
 pub const FOREIGN: CellId = CellId::MAX / 2;
 
 /// Whether nothing prints the text of a cell.
-#[must_use]
 pub fn is_foreign(cell: CellId) -> bool {
     cell >= FOREIGN
 }
@@ -63,7 +62,6 @@ impl ReleasedGroup {
     }
 
     /// The cells of an attribute; none where the group does not have it.
-    #[must_use]
     pub fn column(&self, attribute: usize) -> Option<&[CellId]> {
         self.attributes.iter().position(|a| *a == attribute).map(|at| self.cells[at].as_slice())
     }
@@ -96,7 +94,6 @@ pub fn read(
 }
 
 /// The attributes of a joined row, each once, ascending.
-#[must_use]
 pub fn joined(shapes: &[GroupShape]) -> Vec<usize> {
     let all: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
     all.into_iter().collect()

@@ -36,7 +36,6 @@ pub struct GroupRisk {
 }
 
 /// The risk of every group at `k`.
-#[must_use]
 pub fn risks(original: &Original, shapes: &[GroupShape], groups: &[ReleasedGroup], k: usize) -> Vec<GroupRisk> {
     groups.iter().zip(shapes).map(|(group, shape)| risk(original, shape, group, k as u64)).collect()
 }

@@ -13,7 +13,6 @@ use maud::{Markup, html};
 const SHOWN: usize = 40;
 
 /// The page of an evaluation of the file `name`; `now` is written on it.
-#[must_use]
 pub fn render(evaluation: &Evaluation, name: &str, now: DateTime<Utc>) -> String {
     let quality = &evaluation.quality;
     let facts = html! {

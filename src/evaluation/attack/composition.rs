@@ -59,11 +59,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
 fn targets(release: &Release<'_>, known: &[Known<'_>]) -> Vec<(usize, usize, Vec<usize>)> {
     let mut targets = Vec::new();
     for (at, group) in known.iter().enumerate() {
-        let mut lines: BTreeMap<u32, BTreeMap<u64, usize>> = BTreeMap::new();
-        for line in 0..group.group.lines {
-            let of_person = lines.entry(group.person(&release.people, line)).or_default();
-            of_person.entry(group.origins[line].batch).or_insert(line);
-        }
+        let mut lines = group.lines_by_person(&release.people);
         lines.retain(|_, lines| lines.len() > 1);
         for &attribute in group.shape.quasi.iter().chain(&group.shape.sensitive) {
             let values = release.facts[attribute].counts.iter().filter(|count| **count > 0).count();
@@ -91,17 +87,11 @@ fn told(release: &Release<'_>, known: &Known<'_>, attribute: usize, lines: &[usi
     let prior = |code: usize| facts.counts[code] as f64 / rows;
     let mut score: Vec<f64> = (0..facts.counts.len()).map(|code| prior(code).ln()).collect();
     let Some(wanted) = known.group.column(attribute) else { return false };
-    let given: Vec<(usize, &[CellId])> = known
-        .shape
-        .quasi
-        .iter()
-        .filter(|&&a| a != attribute)
-        .filter_map(|&a| known.group.column(a).map(|column| (a, column)))
-        .collect();
+    let mut given = known.quasi_columns();
+    given.retain(|(a, _)| *a != attribute);
     for (&line, batch) in lines.iter().zip(batches) {
         let row = known.origins[line].row as usize;
-        let fits =
-            |at: &&usize| given.iter().all(|(a, column)| release.facts[*a].holds(column[**at], columns[*a][row]));
+        let fits = |at: &&usize| release.fits(&given, **at, row);
         let mut cells: BTreeMap<CellId, f64> = BTreeMap::new();
         known.batches[batch].iter().filter(fits).for_each(|at| *cells.entry(wanted[*at]).or_default() += 1.0);
         let all: f64 = cells.values().sum();
@@ -123,6 +113,3 @@ fn told(release: &Release<'_>, known: &Known<'_>, attribute: usize, lines: &[usi
     let best = (0..score.len()).filter(|code| is_present(*code as Code)).max_by(|a, b| score[*a].total_cmp(&score[*b]));
     best == Some(columns[attribute][known.origins[lines[0]].row as usize] as usize)
 }
-
-#[cfg(test)]
-mod tests;

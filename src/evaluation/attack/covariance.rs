@@ -147,6 +147,3 @@ fn highest(mut claims: Vec<Claim>) -> Vec<Claim> {
     claims.retain(|claim| claim.0 > 0.0);
     claims
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,9 @@
 //! Arrival and invented people: whoever saw the batch arrive sees the crowd of that batch alone (docs/methods.md §12.1), and
 //! whoever invented some of it knows who they are (§12.5).
 
-use super::release::{Effort, Known, Release};
+use super::release::{Effort, Known, Release, shuffled_lines};
 use super::trials::{Trials, Yield};
 use crate::records::codebook::CellId;
-use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +14,14 @@ type Classes = BTreeMap<Vec<CellId>, BTreeMap<u64, BTreeSet<u32>>>;
 pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
     let known = release.known();
     let classes: Vec<Classes> = known.iter().map(|group| classes(release, group)).collect();
-    let of_group = |(at, group): (usize, &Known<'_>)| (0..group.group.lines).map(move |line| (at, line));
-    let mut places: Vec<(usize, usize)> = known.iter().enumerate().flat_map(of_group).collect();
+    let places = shuffled_lines(&known, dice);
     if places.is_empty() {
         return Vec::new();
     }
-    places.shuffle(dice);
-    places.truncate(effort.targets);
     let colluders = release.promises.colluders;
     let chance = 1.0 / release.population.max(1) as f64;
     let (mut arrival, mut invented) = (Trials::default(), Trials::default());
-    for (at, line) in places {
+    for (at, line) in places.into_iter().take(effort.targets) {
         let batch = known[at].origins[line].batch;
         let by_batch = &classes[at][&known[at].class(line)];
         let now = by_batch.get(&batch).map_or(1, BTreeSet::len);
@@ -50,6 +46,3 @@ fn classes(release: &Release<'_>, known: &Known<'_>) -> Classes {
     }
     classes
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,7 +8,6 @@ const BLOCK: usize = 20;
 
 /// By person, somebody else who has about as many lines (`lines`, by person). Who says much meets more of everything; an
 /// exchange with anybody would call that a finding. A single person is its own double.
-#[must_use]
 pub fn doubles(lines: &[usize], dice: &mut ChaCha8Rng) -> Vec<u32> {
     let mut order: Vec<u32> = (0..lines.len() as u32).collect();
     order.sort_by_key(|&person| (lines[person as usize], person));

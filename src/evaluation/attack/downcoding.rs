@@ -95,6 +95,3 @@ fn placed(
     let least = surely(children[at].below.get(&cell).map_or(0, BTreeSet::len));
     of_each.map(|child| real.get(child).copied().unwrap_or(0).min(least)).sum()
 }
-
-#[cfg(test)]
-mod tests;

@@ -21,7 +21,6 @@ pub struct Meeting<'a> {
 }
 
 /// Every two groups in every batch that shows both, in an order that is drawn; at most `effort.targets`.
-#[must_use]
 pub fn meetings<'a>(known: &'a [Known<'a>], effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Meeting<'a>> {
     let mut meetings = Vec::new();
     for (at, one) in known.iter().enumerate() {
@@ -76,9 +75,6 @@ pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
 
 /// Tries every meeting by order and by time.
 fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
-    if meetings.is_empty() {
-        return Vec::new();
-    }
     let bound = Some(release.in_batch());
     let (mut order, mut time) = (Trials::default(), Trials::default());
     for meeting in meetings {
@@ -136,13 +132,12 @@ fn by_order(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
 /// The runs of neighbouring lines of one side that say the same, from and to.
 fn runs(meeting: &Meeting<'_>, side: usize) -> Vec<(usize, usize)> {
     let (group, lines) = (meeting.groups[side].group, &meeting.lines[side]);
-    let mut runs = Vec::new();
-    let mut from = 0;
-    for same in lines.chunk_by(|&a, &b| group.cells.iter().all(|column| column[a] == column[b])) {
-        runs.push((from, from + same.len()));
-        from += same.len();
-    }
-    runs
+    let same = lines.chunk_by(|&a, &b| group.cells.iter().all(|column| column[a] == column[b]));
+    let ends = same.scan(0, |end, same| {
+        *end += same.len();
+        Some((*end - same.len(), *end))
+    });
+    ends.collect()
 }
 
 /// Classes that must overlap by their sizes, where the records of both groups are the same ones.
@@ -159,8 +154,7 @@ fn by_counts(release: &Release<'_>, meeting: &Meeting<'_>, trials: &mut Trials) 
         let mut classes: BTreeMap<Vec<CellId>, BTreeSet<u32>> = BTreeMap::new();
         for &line in &meeting.lines[side] {
             let class = group.cells.iter().map(|column| column[line]).collect();
-            let person = known.person(&release.people, line);
-            classes.entry(class).or_default().insert(person);
+            classes.entry(class).or_default().insert(known.person(&release.people, line));
         }
         classes
     };
@@ -185,6 +179,3 @@ fn by_counts(release: &Release<'_>, meeting: &Meeting<'_>, trials: &mut Trials) 
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

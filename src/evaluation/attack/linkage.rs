@@ -4,7 +4,7 @@
 //! The outsider takes, in the group that leaves the fewest lines, one of the lines that fit all that is known, each as likely as
 //! another.
 
-use super::release::{Effort, Known, Release};
+use super::release::{Effort, Known, Release, shuffled_lines};
 use super::trials::{Trials, Yield};
 use crate::evaluation::facts::is_present;
 use crate::evaluation::released::Origin;
@@ -17,12 +17,10 @@ use std::collections::BTreeSet;
 /// Tries with 1 … `effort.known` known attributes.
 pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
     let groups = release.known();
-    let of_group = |(g, known): (usize, &Known<'_>)| (0..known.group.lines).map(move |line| (g, line));
-    let mut places: Vec<(usize, usize)> = groups.iter().enumerate().flat_map(of_group).collect();
+    let places = shuffled_lines(&groups, dice);
     if places.is_empty() {
         return Vec::new();
     }
-    places.shuffle(dice);
     let quasi: BTreeSet<usize> = release.shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
     let quasi: Vec<usize> = quasi.into_iter().collect();
     let widths = (1..=effort.known.min(quasi.len())).chain((effort.known < quasi.len()).then_some(quasi.len()));
@@ -54,11 +52,7 @@ fn right(release: &Release<'_>, groups: &[Known<'_>], target: Origin, known: &[u
             .filter_map(|&attribute| known_group.group.column(attribute).map(|column| (attribute, column)))
             .collect();
         let Some(lines) = known_group.batches.get(&target.batch).filter(|_| !columns.is_empty()) else { continue };
-        let fits = |line: &&usize| {
-            columns.iter().all(|(attribute, column)| {
-                release.facts[*attribute].holds(column[**line], batch.columns[*attribute][target.row as usize])
-            })
-        };
+        let fits = |line: &&usize| release.fits(&columns, **line, target.row as usize);
         let candidates: Vec<usize> = lines.iter().filter(fits).copied().collect();
         if candidates.is_empty() {
             continue;

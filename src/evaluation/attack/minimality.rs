@@ -68,6 +68,3 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         who.sum_up("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd)),
     ]
 }
-
-#[cfg(test)]
-mod tests;

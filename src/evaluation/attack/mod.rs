@@ -33,6 +33,8 @@ mod release;
 mod sequences;
 #[cfg(test)]
 pub(in crate::evaluation) mod stage;
+#[cfg(test)]
+mod tests;
 mod trials;
 mod values;
 
@@ -44,7 +46,6 @@ use rand_chacha::ChaCha8Rng;
 
 /// Runs every attack; `tell` is told which, before it runs. Groups without a lineage are passed over: nobody could say whether
 /// an attack was right.
-#[must_use]
 pub fn run(release: &Release<'_>, effort: Effort, tell: &dyn Fn(&'static str)) -> Vec<Yield> {
     let mut dice = ChaCha8Rng::seed_from_u64(effort.seed);
     tell("linkage");

@@ -141,6 +141,3 @@ impl Seen {
         (f64::from(met) - mean * (moments.len() * reach) as f64) / mean.max(1e-3).sqrt()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,6 +10,8 @@ use crate::evaluation::released::{Origin, ReleasedGroup};
 use crate::records::codebook::{CellId, SUPPRESSED};
 use crate::records::schema::{Role, Schema};
 use crate::records::subject::NO_SUBJECT;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 
 /// What is promised of a release.
@@ -27,7 +29,6 @@ pub struct Promises {
 
 impl Promises {
     /// What a configuration promises of records that name `people`.
-    #[must_use]
     pub fn of(config: &Config, people: bool) -> Self {
         let privacy = &config.privacy;
         Self {
@@ -75,7 +76,6 @@ pub struct Known<'a> {
 
 impl<'a> Release<'a> {
     /// A release, with its people numbered: subjects are keyed digests, and nothing found may depend on the key.
-    #[must_use]
     pub fn new(
         original: &'a Original,
         facts: &'a [AttributeFacts],
@@ -97,7 +97,6 @@ impl<'a> Release<'a> {
     }
 
     /// The groups with a lineage.
-    #[must_use]
     pub fn known(&self) -> Vec<Known<'a>> {
         let shared = in_several(self.shapes.iter().map(|shape| shape.quasi.as_slice()));
         let all = self.groups.iter().zip(self.shapes).enumerate();
@@ -110,28 +109,30 @@ impl<'a> Release<'a> {
         .collect()
     }
 
+    /// May the cells of a line stand for the raw values of a record?
+    pub fn fits(&self, columns: &[(usize, &[CellId])], line: usize, row: usize) -> bool {
+        let records = &self.original.batch.columns;
+        columns.iter().all(|(attribute, cells)| self.facts[*attribute].holds(cells[line], records[*attribute][row]))
+    }
+
     /// What the guarantee says of a crowd inside one batch: 1 / crowd.
-    #[must_use]
     pub fn in_batch(&self) -> f64 {
         1.0 / self.promises.crowd.max(1) as f64
     }
 
     /// What is found of single lines. Where a person may have several in a batch, most lines of a crowd may be of one, and no more is
     /// promised than that a rate is at most 1.
-    #[must_use]
     pub fn of_lines(&self, found: Yield) -> Yield {
         if self.promises.one_line { found } else { Yield { bound: Some(1.0), ..found } }
     }
 
     /// What is promised of what repeats; none where nothing is limited.
-    #[must_use]
     pub fn repeated(&self) -> Option<f64> {
         self.promises.repetition.then(|| self.in_batch())
     }
 
     /// By row of the original, the batch with which it came: records arrive in their order, so that a batch holds what lies
     /// between the last record that it shows and the last one that an earlier batch shows. None after the last line.
-    #[must_use]
     pub fn arrivals(&self) -> Vec<Option<u64>> {
         let mut last: BTreeMap<u64, u32> = BTreeMap::new();
         for origin in self.groups.iter().filter_map(|group| group.origin.as_deref()).flatten() {
@@ -150,22 +151,42 @@ impl<'a> Release<'a> {
     }
 }
 
-impl Known<'_> {
-    /// The quasi cells of a line; empty for a group without quasi attributes.
-    #[must_use]
+/// All lines of some groups, each as the place of its group and its own, in an order that is drawn.
+pub fn shuffled_lines(known: &[Known<'_>], dice: &mut ChaCha8Rng) -> Vec<(usize, usize)> {
+    let of_group = |(at, group): (usize, &Known<'_>)| (0..group.group.lines).map(move |line| (at, line));
+    let mut places: Vec<(usize, usize)> = known.iter().enumerate().flat_map(of_group).collect();
+    places.shuffle(dice);
+    places
+}
+
+impl<'a> Known<'a> {
+    /// The quasi attributes with their cells; none for a group without quasi attributes.
+    pub fn quasi_columns(&self) -> Vec<(usize, &'a [CellId])> {
+        self.shape.quasi.iter().filter_map(|&a| Some((a, self.group.column(a)?))).collect()
+    }
+
+    /// The quasi cells of a line.
     pub fn class(&self, line: usize) -> Vec<CellId> {
         self.shape.quasi.iter().filter_map(|&a| self.group.column(a)).map(|column| column[line]).collect()
     }
 
+    /// By person, its first line in each batch.
+    pub fn lines_by_person(&self, people: &[u32]) -> BTreeMap<u32, BTreeMap<u64, usize>> {
+        let mut lines: BTreeMap<u32, BTreeMap<u64, usize>> = BTreeMap::new();
+        for line in 0..self.group.lines {
+            let of_person = lines.entry(self.person(people, line)).or_default();
+            of_person.entry(self.origins[line].batch).or_insert(line);
+        }
+        lines
+    }
+
     /// The person of a line.
-    #[must_use]
     pub fn person(&self, people: &[u32], line: usize) -> u32 {
         people[self.origins[line].row as usize]
     }
 
     /// Labels: the classes that say anything but the time, numbered, and by line the number of its own. Whoever knows moments knows
     /// what an attribute of the role `time` says of them; and what stands in several groups is no news of any.
-    #[must_use]
     pub fn labels(&self, schema: &Schema) -> (usize, Vec<Option<u32>>) {
         let timeless = |a: &&usize| schema.attributes[**a].role != Role::Time && !self.shared.contains(*a);
         let columns: Vec<&[CellId]> =

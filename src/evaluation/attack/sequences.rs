@@ -6,10 +6,9 @@
 
 use super::release::{Effort, Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::CellId;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Moments that are known.
 const MOMENTS: usize = 4;
@@ -19,12 +18,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
     let known = release.known();
     let mut targets: Vec<(usize, Vec<usize>)> = Vec::new();
     for (at, group) in known.iter().enumerate() {
-        let mut lines: BTreeMap<u32, BTreeMap<u64, usize>> = BTreeMap::new();
-        for line in 0..group.group.lines {
-            let of_person = lines.entry(group.person(&release.people, line)).or_default();
-            of_person.entry(group.origins[line].batch).or_insert(line);
-        }
-        let long = lines.into_values().filter(|lines| lines.len() >= MOMENTS);
+        let long = group.lines_by_person(&release.people).into_values().filter(|lines| lines.len() >= MOMENTS);
         targets.extend(long.map(|lines| (at, lines.into_values().collect())));
     }
     targets.shuffle(dice);
@@ -62,16 +56,6 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
 
 /// The lines of a batch that fit the raw quasi values behind `line`.
 fn fits(release: &Release<'_>, known: &Known<'_>, line: usize, there: &[usize]) -> Vec<usize> {
-    let row = known.origins[line].row as usize;
-    let columns: Vec<(usize, &[CellId])> =
-        known.shape.quasi.iter().filter_map(|&a| known.group.column(a).map(|column| (a, column))).collect();
-    let fits = |line: &usize| {
-        columns
-            .iter()
-            .all(|(a, column)| release.facts[*a].holds(column[*line], release.original.batch.columns[*a][row]))
-    };
-    there.iter().copied().filter(fits).collect()
+    let (row, columns) = (known.origins[line].row as usize, known.quasi_columns());
+    there.iter().copied().filter(|line| release.fits(&columns, *line, row)).collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -31,7 +31,6 @@ impl Yield {
     }
 
     /// Whether the whole interval lies above what is promised, or where nothing is, above 1.5 × chance.
-    #[must_use]
     pub fn is_above(&self) -> bool {
         !self.open && self.trials > 0 && self.interval[0] > self.bound.unwrap_or(0.0).max(1.5 * self.chance)
     }

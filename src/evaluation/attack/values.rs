@@ -150,6 +150,3 @@ fn by_values(
         trials.add(share(found, equal.len()), share((0..right.len()).filter(|&to| is_own(to)).count(), right.len()));
     }
 }
-
-#[cfg(test)]
-mod tests;

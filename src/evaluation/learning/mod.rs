@@ -135,7 +135,6 @@ impl Classes {
 }
 
 /// Learns the attribute `target` before and after; none where it leaves in no group. Deterministic by `seed`.
-#[must_use]
 pub fn learn(
     original: &Original,
     facts: &[AttributeFacts],

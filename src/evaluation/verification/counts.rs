@@ -1,8 +1,7 @@
 //! Crowds, counted again from texts: classes over the release and in each batch, sensitive values, lines of one person, pairs
 //! that counting forces.
 
-use super::asked::Asked;
-use super::finding::{Findings, GroupCount};
+use super::finding::{Asked, Findings, GroupCount};
 use super::lines::Group;
 use super::shared;
 use super::spelled::Spelled;

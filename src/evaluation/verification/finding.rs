@@ -3,6 +3,16 @@
 use serde::Serialize;
 use std::path::Path;
 
+/// What the configuration asks for.
+pub(super) struct Asked {
+    /// People of a class in its batch.
+    pub crowd: usize,
+    /// Lines of a person in a batch; 0: any number.
+    pub lines: usize,
+    /// The schema names people.
+    pub people: bool,
+}
+
 /// Findings that are listed one by one; the others are counted.
 const LISTED: usize = 100;
 

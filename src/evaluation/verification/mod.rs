@@ -7,12 +7,10 @@
 //! | `lines` | the files of a release, line by line, and what is wrong with their form |
 //! | `spelled` | whether a cell is a value of its attribute, or a label of its hierarchy |
 //! | `told` | what a lineage says of the lines |
-//! | `asked` | what the configuration asks for |
 //! | `counts` | crowds, by class, batch and sensitive value |
 //! | `shared` | attributes that stand in several groups |
-//! | `finding` | what is broken, and where |
+//! | `finding` | what the configuration asks for, what is broken, and where |
 
-mod asked;
 mod counts;
 mod finding;
 mod lines;
@@ -26,7 +24,7 @@ use super::error::EvaluationError;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Rows};
 use crate::records::schema::Schema;
-use finding::Findings;
+use finding::{Asked, Findings};
 use std::path::Path;
 
 /// Recounts the release at `path`, written as the sink of `config` writes. With a `lineage` people are counted, and batches.
@@ -53,7 +51,7 @@ pub fn recount(
     let told = lineage.map(|lineage| told::read(lineage, &groups)).transpose()?;
     let privacy = &config.privacy;
     let asked =
-        asked::Asked { crowd: privacy.crowd(), lines: privacy.max_lines_per_subject, people: schema.subject.is_some() };
+        Asked { crowd: privacy.crowd(), lines: privacy.max_lines_per_subject, people: schema.subject.is_some() };
     let counted = groups
         .iter()
         .zip(shapes)

@@ -1,7 +1,6 @@
 //! Attributes that stand in several groups: what the lines of a record show of them, and who shows it, from texts.
 
-use super::asked::Asked;
-use super::finding::Findings;
+use super::finding::{Asked, Findings};
 use super::lines::Group;
 use super::told::Told;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,21 +3,9 @@
 use super::lines::Group;
 use crate::anonymity::planner::GroupShape;
 use crate::evaluation::error::EvaluationError;
-use serde::Deserialize;
+use crate::evaluation::lineage::{complete, entries, refused};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-
-#[derive(Deserialize)]
-struct Entry {
-    source: (String, i32, i64),
-    element: Option<u32>,
-    batch: u64,
-    group: String,
-    line: u64,
-    subject: Option<String>,
-}
 
 /// One line.
 #[derive(Clone, Debug)]
@@ -39,7 +27,7 @@ fn number<K: Ord>(known: &mut BTreeMap<K, u32>, key: K) -> u32 {
 /// Which group each row is of, where all groups leave as one output.
 pub(super) fn groups(path: &Path, shapes: &[GroupShape]) -> Result<BTreeMap<u64, usize>, EvaluationError> {
     let mut groups = BTreeMap::new();
-    for entry in entries_of(path)? {
+    for entry in entries(path)? {
         let (_, entry) = entry?;
         // A group that the configuration has not is refused when all is read.
         groups.extend(shapes.iter().position(|shape| shape.name == entry.group).map(|group| (entry.line, group)));
@@ -47,28 +35,12 @@ pub(super) fn groups(path: &Path, shapes: &[GroupShape]) -> Result<BTreeMap<u64,
     Ok(groups)
 }
 
-/// The entries of a lineage with their numbers, from 1.
-fn entries_of(path: &Path) -> Result<impl Iterator<Item = Result<(u64, Entry), EvaluationError>>, EvaluationError> {
-    let path = path.to_owned();
-    let lineage = |path: &Path, source| EvaluationError::Lineage { path: path.to_owned(), source };
-    let lines = BufReader::new(File::open(&path).map_err(|source| lineage(&path, source))?).lines();
-    Ok((1..).zip(lines).map(move |(at, line)| {
-        let line = line.map_err(|source| lineage(&path, source))?;
-        let entry = serde_json::from_str(&line).map_err(|_| refused(&path, at, "it is not spelled like one"))?;
-        Ok((at, entry))
-    }))
-}
-
-fn refused(path: &Path, line: u64, why: &str) -> EvaluationError {
-    EvaluationError::LineageEntry { path: path.to_owned(), line, why: why.into() }
-}
-
 /// By group and line.
 pub(super) fn read(path: &Path, groups: &[Group]) -> Result<Vec<Vec<Told>>, EvaluationError> {
     let mut told: Vec<Vec<Option<Told>>> = groups.iter().map(|group| vec![None; group.lines.len()]).collect();
-    let mut entries = vec![0_u64; groups.len()];
+    let mut counts = vec![0_u64; groups.len()];
     let (mut records, mut people) = (BTreeMap::new(), BTreeMap::new());
-    for entry in entries_of(path)? {
+    for entry in entries(path)? {
         let (at, entry) = entry?;
         let refused = |why: &str| refused(path, at, why);
         let group = groups.iter().position(|group| group.name == entry.group);
@@ -78,17 +50,8 @@ pub(super) fn read(path: &Path, groups: &[Group]) -> Result<Vec<Vec<Told>>, Eval
         let record = number(&mut records, (entry.source, entry.element));
         let person = entry.subject.map(|subject| number(&mut people, subject));
         *place = Some(Told { batch: entry.batch, record, person });
-        entries[group] += 1;
+        counts[group] += 1;
     }
-    let complete = |((told, group), entries): ((Vec<Option<Told>>, &Group), u64)| {
-        let lines = told.len() as u64;
-        let all: Option<Vec<Told>> = told.into_iter().collect();
-        all.filter(|_| entries == lines).ok_or_else(|| EvaluationError::OtherLineage {
-            path: path.to_owned(),
-            group: group.name.clone(),
-            entries,
-            lines,
-        })
-    };
-    told.into_iter().zip(groups).zip(entries).map(complete).collect()
+    let told = told.into_iter().zip(groups).zip(counts);
+    told.map(|((told, group), count)| complete(path, &group.name, told, count)).collect()
 }

@@ -1,0 +1,252 @@
+//! Attacks on small releases made by hand.
+
+use super::release::Effort;
+use super::stage::{SCHEMA, Stage, promised, record};
+use super::trials::Yield;
+use super::{composition, covariance, crowds, downcoding, joining, minimality, presence, sequences, values};
+use proptest::prelude::*;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+fn effort(targets: usize) -> Effort {
+    Effort { targets, known: 1, seed: 0 }
+}
+
+fn dice(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// Sixty people with one of ten illnesses that stay; in each batch six of them, drawn, are one class.
+fn composition() -> Vec<Yield> {
+    let mut dice = dice(5);
+    let (mut records, mut lines, mut row) = (String::new(), Vec::new(), 0);
+    let mut people: Vec<usize> = (0..60).collect();
+    for batch in 0..120_u64 {
+        people.shuffle(&mut dice);
+        for &person in &people[..6] {
+            records += &record(person, 0, 0, 30, &format!("i{}", person % 10));
+            lines.push((row, batch, &[0, 0][..]));
+            row += 1;
+        }
+    }
+    let stage = Stage::new(SCHEMA, &records).group(&[1], &[4], &lines);
+    composition::run(&stage.release(promised(5)), effort(60), &mut dice)
+}
+
+#[test]
+fn several_releases_leave_one_value_where_one_leaves_many() {
+    let found = composition();
+    let (single, all) = (&found[0], &found[1]);
+    assert!(single.rate < 0.5 && all.rate > 0.9 && all.chance < 0.3, "{found:?}");
+    assert!(!all.is_above(), "measured only");
+}
+
+/// 150 people with a label of their own in each of two groups, who send in one batch of ten. With `delayed`, what leaves of the second
+/// group leaves in some other batch.
+fn covariance(delayed: bool) -> Yield {
+    let mut dice = dice(7);
+    let (mut records, mut one, mut other) = (String::new(), Vec::new(), Vec::new());
+    let mut row = 0;
+    for batch in 0..120_u64 {
+        for person in (0..150).filter(|_| dice.random_bool(0.1)).collect::<Vec<_>>() {
+            records += &record(person, person, (person * 7 + 3) % 150, 30, "flu");
+            one.push((row, batch, &[0][..]));
+            other.push((row, if delayed { dice.random_range(0..120) } else { batch }, &[0][..]));
+            row += 1;
+        }
+    }
+    let stage = Stage::new(SCHEMA, &records).group(&[1], &[], &one).group(&[2], &[], &other);
+    covariance::run(&stage.release(promised(5)), &mut dice).remove(0)
+}
+
+#[test]
+fn labels_that_come_together_are_joined_and_delayed_ones_are_not() {
+    let found = covariance(false);
+    assert!(found.rate > 0.9 && found.chance < 0.2 && found.is_above(), "{found:?}");
+    let found = covariance(true);
+    assert!(found.rate < 0.2 && !found.is_above(), "{found:?}");
+}
+
+#[test]
+fn a_batch_shows_less_than_all_of_them_and_invented_people_are_taken_out() {
+    let records: String = (0..6).map(|person| record(person, 0, 0, 30, "flu")).collect();
+    let lines: Vec<(u32, u64, &[usize])> = (0..6).map(|row| (row, u64::from(row / 3), &[0][..])).collect();
+    let stage = Stage::new(SCHEMA, &records).group(&[1], &[], &lines);
+    let mut promises = promised(5);
+    promises.colluders = 2;
+    let effort = effort(100);
+    let found = crowds::run(&stage.release(promises), effort, &mut dice(0));
+    assert!((found[0].rate - 1.0 / 3.0).abs() < 1e-12, "three a batch: {found:?}");
+    assert_eq!(found[1].rate, 1.0, "two of them invented");
+    let none = crowds::run(&stage.release(promised(3)), effort, &mut dice(0));
+    assert!(none.len() == 1 && !none[0].is_above());
+}
+
+/// Five people of 31 and five of 32 leave exactly; then `each` of both leave as a decade.
+fn downcoding(each: usize) -> f64 {
+    let mut records = String::new();
+    let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
+    for row in 0..10 + 2 * each {
+        records += &record(row, 0, 0, 31 + row % 2, "flu");
+        lines.push((row as u32, u64::from(row >= 10), if row < 10 { &[0] } else { &[1] }));
+    }
+    let stage = Stage::new(SCHEMA, &records).group(&[3], &[], &lines);
+    downcoding::run(&stage.release(promised(5))).remove(0).rate
+}
+
+#[test]
+fn a_class_that_is_nearly_two_crowds_is_taken_apart() {
+    // Eight people, at most four of each age: four of each.
+    assert!((downcoding(4) - 8.0 / 18.0).abs() < 1e-12, "{}", downcoding(4));
+    // Six people: at least two of each.
+    assert!((downcoding(3) - 4.0 / 16.0).abs() < 1e-12, "{}", downcoding(3));
+    // Four people may all be of one age.
+    assert_eq!(downcoding(2), 0.0);
+}
+
+/// Ten people in one batch whose lines leave sorted: by `a` in one group and by `b` in the other, at these levels.
+fn joining(values: &[(usize, usize)], levels: &'static [usize]) -> Vec<Yield> {
+    let records: String = (0..).zip(values).map(|(row, &(a, b))| record(row, a, b, 30, "flu")).collect();
+    let sorted = |key: &dyn Fn(usize) -> usize| -> Vec<(u32, u64, &'static [usize])> {
+        let mut rows: Vec<usize> = (0..values.len()).collect();
+        rows.sort_by_key(|&row| if levels == [0] { key(row) } else { 0 });
+        rows.into_iter().map(|row| (row as u32, 1, levels)).collect()
+    };
+    let stage = Stage::new(SCHEMA, &records).group(&[1], &[], &sorted(&|row| values[row].0)).group(
+        &[2],
+        &[],
+        &sorted(&|row| values[row].1),
+    );
+    let (release, effort) = (stage.release(promised(5)), effort(10));
+    let known = release.known();
+    let meetings = joining::meetings(&known, effort, &mut dice(0));
+    joining::run(&release, &meetings)
+}
+
+#[test]
+fn values_in_the_same_order_are_joined_and_lines_that_say_the_same_are_not() {
+    let alike: Vec<(usize, usize)> = (0..10).map(|n| (n, n)).collect();
+    assert_eq!(joining(&alike, &[0])[0].rate, 1.0);
+    // All stars: whatever order the lineage tells them in, a reader of the files sees none.
+    let starred = &joining(&alike, &[9])[0];
+    assert!((starred.rate - 0.1).abs() < 1e-12 && (starred.chance - 0.1).abs() < 1e-12 && !starred.is_above());
+}
+
+/// Every order of `rows` in which those of equal value stay together, ascending.
+fn orders(rows: &[usize], value: &dyn Fn(usize) -> usize) -> Vec<Vec<usize>> {
+    let Some(&first) = rows.iter().min_by_key(|&&row| value(row)) else { return vec![Vec::new()] };
+    let next = rows.iter().filter(|&&row| value(row) == value(first));
+    next.flat_map(|&row| {
+        let rest: Vec<usize> = rows.iter().copied().filter(|other| *other != row).collect();
+        orders(&rest, value).into_iter().map(move |order| [vec![row], order].concat())
+    })
+    .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// The mean over every order that a reader of the files cannot tell from another.
+    #[test]
+    fn joining_by_order_is_the_mean_over_what_nobody_sees(values in prop::collection::vec((0usize..3, 0usize..3), 1..6)) {
+        let rows: Vec<usize> = (0..values.len()).collect();
+        let (left, right) = (orders(&rows, &|row| values[row].0), orders(&rows, &|row| values[row].1));
+        let hits = left.iter().flat_map(|l| right.iter().map(move |r| l.iter().zip(r).filter(|(a, b)| a == b).count()));
+        let mean = hits.sum::<usize>() as f64 / (left.len() * right.len() * rows.len()) as f64;
+        prop_assert!((joining(&values, &[0])[0].rate - mean).abs() < 1e-9);
+    }
+}
+
+/// Forty people with the flu, of whom `covered` hide, and four with a rare illness who do.
+fn minimality(covered: u32) -> Vec<Yield> {
+    let mut records = String::new();
+    let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
+    for row in 0..44 {
+        let rare = row >= 40;
+        records += &record(row as usize, 0, 0, 30, if rare { "rare" } else { "flu" });
+        lines.push((row, 1, if rare || row < covered { &[0, 9] } else { &[0, 0] }));
+    }
+    let stage = Stage::new(SCHEMA, &records).group(&[1], &[4], &lines);
+    minimality::run(&stage.release(promised(5)), effort(100), &mut dice(0))
+}
+
+#[test]
+fn stars_for_rare_values_name_them_unless_others_show_them_too() {
+    let naive = minimality(0);
+    assert_eq!((naive[0].rate, naive[1].rate), (1.0, 0.25));
+    assert!(naive[0].is_above(), "{:?}", naive[0]);
+    let covers = minimality(6);
+    assert!((covers[0].rate - 0.4).abs() < 1e-12 && (covers[1].rate - 0.1).abs() < 1e-12, "{covers:?}");
+    assert!(!covers[0].is_above() && !covers[1].is_above());
+}
+
+/// 100 people with a class of their own who send in one batch of ten; what leaves, leaves then, or with `delayed` any time later.
+fn presence(delayed: bool) -> Yield {
+    let mut dice = dice(3);
+    let (mut records, mut lines, mut now) = (String::new(), Vec::new(), Vec::new());
+    let mut row = 0;
+    for batch in 0..200_u64 {
+        for person in (0..100).filter(|_| dice.random_bool(0.1)).collect::<Vec<_>>() {
+            records += &record(person, person, row as usize % 5, 30, "flu");
+            lines.push((row, if delayed { dice.random_range(0..200) } else { batch }, &[0][..]));
+            now.push((row, batch, &[0][..]));
+            row += 1;
+        }
+    }
+    let stage = Stage::new(SCHEMA, &records).group(&[1], &[], &lines).group(&[2], &[], &now);
+    presence::run(&stage.release(promised(5)), 100, &mut dice).remove(0)
+}
+
+#[test]
+fn known_moments_find_a_class_unless_lines_wait() {
+    let yielded = presence(false);
+    assert!(yielded.rate > 0.9 && yielded.chance < 0.1 && yielded.is_above(), "{yielded:?}");
+    let yielded = presence(true);
+    assert!(yielded.rate < 0.2 && !yielded.is_above(), "{yielded:?}");
+}
+
+/// Ten people at eight moments, with ages that name the person and the moment, at a level.
+fn sequences(level: &'static [usize]) -> Vec<Yield> {
+    let (mut records, mut lines) = (String::new(), Vec::new());
+    for row in 0..80_u32 {
+        let (person, batch) = (row % 10, row / 10);
+        records += &record(person as usize, 0, 0, 30 + (person * 3 + batch) as usize % 10, "flu");
+        lines.push((row, u64::from(batch), level));
+    }
+    let stage = Stage::new(SCHEMA, &records).group(&[3], &[], &lines);
+    sequences::run(&stage.release(promised(5)), effort(100), &mut dice(0))
+}
+
+#[test]
+fn exact_values_are_followed_and_crowds_are_not() {
+    let naive = sequences(&[0]);
+    assert_eq!((naive[0].rate, naive[1].rate, naive[0].trials), (1.0, 1.0, 10));
+    assert!(naive[0].is_above());
+    let coarse = sequences(&[1]);
+    assert!((coarse[0].rate - 1e-4).abs() < 1e-12 && (coarse[1].rate - 0.1).abs() < 1e-12, "{coarse:?}");
+    assert!(!coarse[0].is_above());
+}
+
+/// Twenty batches of eight people whose two values say each other, at the given levels.
+fn values(levels: &'static [usize]) -> Yield {
+    let (mut records, mut lines) = (String::new(), Vec::new());
+    for row in 0..160_u32 {
+        let value = row as usize % 8;
+        records += &record(row as usize, value, (value * 3) % 8, 30, "flu");
+        lines.push((row, u64::from(row / 8), levels));
+    }
+    let stage = Stage::new(SCHEMA, &records).group(&[1], &[], &lines).group(&[2], &[], &lines);
+    let (release, effort) = (stage.release(promised(5)), effort(200));
+    let known = release.known();
+    let meetings = joining::meetings(&known, effort, &mut dice(0));
+    values::run(&release, &meetings, effort).remove(0)
+}
+
+#[test]
+fn values_that_say_each_other_are_joined_and_stars_are_not() {
+    let naive = values(&[0]);
+    assert_eq!((naive.rate, naive.chance), (1.0, 0.125));
+    assert!(naive.is_above());
+    let hidden = values(&[9]);
+    assert_eq!((hidden.rate, hidden.is_above()), (0.125, false));
+}
