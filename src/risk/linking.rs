@@ -58,7 +58,6 @@ pub struct Linked {
 }
 
 /// Ties the records of a file to known people. `people` are by record, none for nobody; without it every record is somebody.
-#[must_use]
 pub fn link(file: &str, columns: &[SharedColumn], people: Option<&[Option<u32>]>, k: u32) -> Linked {
     let rows = columns.first().map_or(0, |column| column.own.len());
     let known = columns.first().map_or(0, |column| column.known.len());

@@ -1,7 +1,7 @@
 //! `throng bench gpu`: times the same counting on the GPU and on all cores of the CPU.
 
+use super::check::even;
 use super::device::{described, open, tell};
-use super::tables::even;
 use crate::cli::outcome::Failure;
 use crate::counting::cuda::CudaCounter;
 use crate::counting::{AttributeSet, CountedTable, CpuCounter, Device, GroupCounter, all_pairs, count_pairs};

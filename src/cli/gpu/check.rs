@@ -1,6 +1,5 @@
 //! The device against the CPU on fresh random tables.
 
-use super::tables::skewed;
 use crate::counting::cuda::{Budget, CudaCounter, Poisoned, ResidentWindow};
 use crate::counting::{
     Arrival, AttributeSet, ComputeError, CountedTable, CpuCounter, Device, DeviceError, GroupCounter, KeptWindow,
@@ -30,7 +29,6 @@ pub struct Check {
 
 impl Check {
     /// Did the device answer, and answer right?
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.wrong == 0 && self.failures == 0 && self.launches > 0 && 2 * self.by_the_cpu < self.answers
     }
@@ -104,9 +102,6 @@ const SETS: usize = 64;
 
 /// Compares the device with the CPU on `tables` random tables of every kind, `scale` times as large (1 is for a device; an
 /// emulation takes less). Every buffer of the device begins with a pattern.
-///
-/// # Errors
-/// When the device has no room, or refuses to begin.
 pub fn selftest(
     device: &Arc<dyn Device>,
     seed: u64,
@@ -299,6 +294,31 @@ fn find_qid(device: &Arc<dyn Device>, tables: u64, scale: f64, dice: &mut ChaCha
         check.by_the_cpu = 0;
     }
     Ok(check)
+}
+
+/// A table with skewed columns of the given cardinalities; every third is a function of the one before it.
+pub(super) fn skewed(rows: usize, cardinalities: &[u32], subjects: Option<u32>, dice: &mut ChaCha8Rng) -> CountedTable {
+    let mut columns: Vec<Vec<u32>> = Vec::new();
+    for (at, cardinality) in cardinalities.iter().enumerate() {
+        let column = match columns.last() {
+            Some(last) if at % 3 == 2 => last.iter().map(|code| code % cardinality).collect(),
+            _ => {
+                let mut roll = || dice.random_range(0..*cardinality);
+                (0..rows).map(|_| roll().min(roll())).collect()
+            }
+        };
+        columns.push(column);
+    }
+    let subjects = subjects.map(|count| (0..rows).map(|_| dice.random_range(0..count)).collect());
+    CountedTable::new(columns, subjects).expect("columns of one length, fewer than a table may have")
+}
+
+/// Independent columns of evenly spread values.
+pub(super) fn even(rows: usize, cardinalities: &[u32], subjects: Option<u32>, dice: &mut ChaCha8Rng) -> CountedTable {
+    let column = |cardinality: &u32| (0..rows).map(|_| dice.random_range(0..*cardinality)).collect();
+    let columns = cardinalities.iter().map(column).collect();
+    let subjects = subjects.map(|count| (0..rows).map(|_| dice.random_range(0..count)).collect());
+    CountedTable::new(columns, subjects).expect("columns of one length, fewer than a table may have")
 }
 
 #[cfg(test)]

@@ -6,16 +6,14 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `selftest` | the command `throng selftest gpu` |
-//! | `check` | the device against the CPU on random tables |
+//! | `check` | random tables, and the device against the CPU on them |
 //! | `bench` | the command `throng bench gpu` |
 //! | `device` | how the device is opened and described |
-//! | `tables` | random tables |
 
 mod bench;
 mod check;
 mod device;
 mod selftest;
-mod tables;
 
 pub use bench::{BenchArgs, bench};
 pub use selftest::{SelftestArgs, selftest};

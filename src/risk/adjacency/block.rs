@@ -31,6 +31,12 @@ impl Default for Cells {
     }
 }
 
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.edges() == other.edges() && self.all().all(|(x, y, n)| other.get(x, y) == n)
+    }
+}
+
 impl Block {
     pub(super) fn edges(&self) -> u64 {
         self.degrees.edges

@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::degrees::changed;
 use super::share::{Share, shares};
-use super::{Adjacency, AdjacencyError, MAX_CODES, Pair, both, number};
+use super::{Adjacency, AdjacencyError, MAX_CODES, both, number};
 use crate::records::codebook::Code;
 use rayon::prelude::*;
 
@@ -119,14 +119,14 @@ impl Adjacency {
     fn count_pairs<const SUBTRACT: bool>(&mut self, lanes: &[&[Code]]) -> Option<usize> {
         let codes: Vec<usize> = self.nodes.iter().map(Vec::len).collect();
         let places: Vec<(usize, usize)> = both(codes.len()).collect();
-        let kept = |(pair, (a, b)): (_, (usize, usize))| Pair::kept_mut(pair).map(|block| (a, b, block));
+        let kept = |(pair, (a, b)): (_, (usize, usize))| Option::as_mut(pair).map(|block| (a, b, block));
         let mut blocks: Vec<(usize, usize, &mut Block)> =
             self.pairs.iter_mut().zip(places.iter().copied()).filter_map(kept).collect();
         blocks.par_iter_mut().for_each(|(a, b, block)| block.ensure(codes[*a], codes[*b]));
         let shares = shares(blocks.into_iter().map(|(a, b, block)| (a, lanes[b], block)));
         let short = |(a, share): (usize, Share<'_>)| share.count::<SUBTRACT>(lanes[a]).then_some(a);
         let short = shares.into_par_iter().filter_map(short).min();
-        self.pairs.par_iter_mut().filter_map(Pair::kept_mut).for_each(Block::settle);
+        self.pairs.par_iter_mut().filter_map(Option::as_mut).for_each(Block::settle);
         short
     }
 
@@ -136,7 +136,7 @@ impl Adjacency {
         let room = self.limits.max_edges.saturating_mul(4).saturating_sub(self.edge_count());
         let free: Vec<u64> = both(values.len())
             .zip(&self.pairs)
-            .filter_map(|((a, b), pair)| pair.kept().map(|block| values[a] * values[b] - block.edges()))
+            .filter_map(|((a, b), pair)| pair.as_ref().map(|block| values[a] * values[b] - block.edges()))
             .collect();
         let gain = |rows: usize| free.iter().map(|free| (*free).min(rows as u64)).sum::<u64>();
         let halves = std::iter::successors(Some(rows), |rows| (*rows > LEAST_SLICE).then(|| rows.div_ceil(2)));
@@ -149,13 +149,14 @@ impl Adjacency {
         if edges <= self.limits.max_edges {
             return;
         }
-        let mut heaviest: Vec<(u64, usize)> = self.pairs.iter().map(Pair::edges).zip(0..).collect();
+        let edges_of = |pair: &Option<Block>| pair.as_ref().map_or(0, Block::edges);
+        let mut heaviest: Vec<(u64, usize)> = self.pairs.iter().map(edges_of).zip(0..).collect();
         heaviest.sort_unstable_by(|one, other| other.cmp(one));
         for (own, at) in heaviest {
             if edges <= self.limits.max_edges {
                 break;
             }
-            self.pairs[at] = Pair::LeftOut;
+            self.pairs[at] = None;
             edges -= own;
         }
     }
@@ -180,7 +181,7 @@ impl Adjacency {
         let places: Vec<(usize, usize)> = both(codes.len()).collect();
         let touched = self.pairs.par_iter_mut().zip(places).filter(|(_, (a, b))| *a == at || *b == at);
         touched.for_each(|(pair, (a, b))| {
-            if let Pair::Kept(block) = pair {
+            if let Some(block) = pair {
                 let renumbered = block.all().map(|(x, y, n)| {
                     let code = if a == at { x } else { y };
                     let code = map[code as usize];
@@ -198,7 +199,7 @@ impl Adjacency {
             if let (Some(a), Some(b)) = (self.place(a), self.place(b))
                 && a < b
             {
-                self.pairs[number(self.attributes.len(), a, b)] = Pair::LeftOut;
+                self.pairs[number(self.attributes.len(), a, b)] = None;
             }
         }
     }

@@ -26,13 +26,11 @@ pub struct Detection {
 
 impl Detection {
     /// Share of the suspects that are quasi-identifiers; `None` without suspects.
-    #[must_use]
     pub fn precision(&self) -> Option<f64> {
         (self.suspects > 0).then(|| self.hits as f64 / self.suspects as f64)
     }
 
     /// Share of the quasi-identifiers that are suspect; `None` where there are none.
-    #[must_use]
     pub fn recall(&self) -> Option<f64> {
         (self.qids > 0).then(|| self.hits as f64 / self.qids as f64)
     }
@@ -89,7 +87,6 @@ impl Triage {
     /// attributes that the model does not count are left out. Sizes of more than `most_sets` sets are named and not compared.
     ///
     /// Time and memory: every set of the compared sizes, about 50 bytes each.
-    #[must_use]
     pub fn compare(&self, minimal_qids: &[AttributeSet], most_sets: u64) -> TriageReport {
         let own: AttributeSet = self.inference().attributes().iter().copied().collect();
         let theta = self.choose_theta(minimal_qids.iter().filter(|set| set.len() <= Self::LARGEST));

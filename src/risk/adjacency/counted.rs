@@ -37,7 +37,7 @@ impl Adjacency {
         assert_eq!((table.width(), table.rows()), (lanes.len(), rows), "a table of the same records");
         self.admit(rows as u64)?;
         let cells = |(a, b)| table.cardinality(a).saturating_mul(table.cardinality(b));
-        let kept = self.numbered().filter(|(_, _, pair)| pair.kept().is_some());
+        let kept = self.numbered().filter(|(_, _, pair)| pair.is_some());
         let most = kept.map(|(a, b, _)| cells((a, b)).min(rows) as u64).sum::<u64>().saturating_add(self.edge_count());
         let before = (most > self.limits.max_edges).then(|| self.clone());
         self.make_room(&lanes);
@@ -48,7 +48,7 @@ impl Adjacency {
         let mut edges = self.edge_count();
         let kept: Vec<((usize, usize), &mut Block)> = both(sizes.len())
             .zip(&mut self.pairs)
-            .filter_map(|(places, pair)| pair.kept_mut().map(|block| (places, block)))
+            .filter_map(|(places, pair)| pair.as_mut().map(|block| (places, block)))
             .collect();
         for mut part in parts(kept, |pair| cells(pair).min(4 * rows + 4096)) {
             let asked: Vec<(usize, usize)> = part.iter().map(|(places, _)| *places).collect();
@@ -78,7 +78,6 @@ impl Adjacency {
 
     /// The columns of the attributes that take part as a table, a column each. `None` where they are no batch of this
     /// schema, or too long for a table.
-    #[must_use]
     pub fn table<C: AsRef<[Code]>>(&self, columns: &[C]) -> Option<CountedTable> {
         let (lanes, _) = self.lanes(columns).ok()?;
         CountedTable::new(lanes.into_iter().map(<[Code]>::to_vec).collect(), None).ok()
@@ -87,7 +86,7 @@ impl Adjacency {
     /// Pairs of the attributes' places that are counted.
     #[cfg(test)]
     pub(super) fn kept_places(&self) -> Vec<(usize, usize)> {
-        self.numbered().filter(|(_, _, pair)| pair.kept().is_some()).map(|(a, b, _)| (a, b)).collect()
+        self.numbered().filter(|(_, _, pair)| pair.is_some()).map(|(a, b, _)| (a, b)).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! An attribute that another one determines, taken out of a model and put back from the counts alone.
 
 use super::block::Block;
-use super::{Adjacency, AdjacencyError, Pair, both};
+use super::{Adjacency, AdjacencyError, both};
 use crate::records::codebook::Code;
 
 impl Adjacency {
@@ -29,15 +29,15 @@ impl Adjacency {
 
         let width = self.attributes.len() + 1;
         let old = |at: usize| at - usize::from(at > to);
-        let mut beside: Vec<Pair> = Vec::new();
+        let mut beside: Vec<Option<Block>> = Vec::new();
         for other in (0..width).filter(|at| *at != to).map(old) {
             let others = self.nodes[other].len();
             // Edges as (value here, value of the other).
             let edges: Vec<(Code, Code, u32)> = if other == from {
                 held.iter().map(|(code, n)| (map[*code as usize], *code, *n)).collect()
             } else {
-                let Some(block) = self.pair(from.min(other), from.max(other)).kept() else {
-                    beside.push(Pair::LeftOut);
+                let Some(block) = self.pair(from.min(other), from.max(other)) else {
+                    beside.push(None);
                     continue;
                 };
                 let turned = |(x, y, n): (Code, Code, u32)| if from < other { (x, y, n) } else { (y, x, n) };
@@ -48,7 +48,7 @@ impl Adjacency {
             } else {
                 Block::of(edges.into_iter().map(|(x, y, n)| (y, x, n)), others, codes)
             };
-            beside.push(Pair::Kept(block));
+            beside.push(Some(block));
         }
         let (mut beside, mut apart) = (beside.into_iter(), std::mem::take(&mut self.pairs).into_iter());
         // Pairs with the new place come in the order of the other one, all others in the order that they had.
@@ -61,7 +61,6 @@ impl Adjacency {
     }
 
     /// `n(u)` of an attribute's values, an entry a code; none where it takes no part.
-    #[must_use]
     pub fn counts_of(&self, attribute: usize) -> Vec<u32> {
         self.place(attribute).map_or_else(Vec::new, |at| self.nodes[at].clone())
     }

@@ -1,6 +1,7 @@
 //! Cycle inference: what one attribute says about another, and round a cycle of attributes.
 
-use super::{Adjacency, Pair};
+use super::Adjacency;
+use super::block::Block;
 use crate::counting::AttributeSet;
 use rayon::prelude::*;
 
@@ -27,17 +28,16 @@ pub struct Inference {
 impl Adjacency {
     /// What the counts say about the attributes. Time: the values times the attributes, in parallel over the pairs; no
     /// edge is read, since partners are counted as edges come and go.
-    #[must_use]
     pub fn inference(&self) -> Inference {
         let width = self.attributes.len();
-        let places: Vec<(usize, usize, &Pair)> = self.numbered().collect();
+        let places: Vec<(usize, usize, Option<&Block>)> = self.numbered().collect();
         let both: Vec<(u64, u64)> = places
             .par_iter()
             .map(|(a, b, pair)| match pair {
-                Pair::Kept(block) => {
+                Some(block) => {
                     (mean(&self.nodes[*a], block.partners(true)), mean(&self.nodes[*b], block.partners(false)))
                 }
-                Pair::LeftOut => (ONE, ONE),
+                None => (ONE, ONE),
             })
             .collect();
         let mut m = vec![0; width * width];
@@ -61,13 +61,11 @@ fn mean(nodes: &[u32], partners: &[u32]) -> u64 {
 
 impl Inference {
     /// The attributes, by their numbers in the schema, ascending.
-    #[must_use]
     pub fn attributes(&self) -> &[usize] {
         &self.attributes
     }
 
     /// `M(A→B)` in [0, 1]; `None` where one takes no part or both are one.
-    #[must_use]
     pub fn m(&self, from: usize, to: usize) -> Option<f64> {
         let (a, b) = (self.place(from)?, self.place(to)?);
         (a != b).then(|| self.at(a, b) as f64 / ONE as f64)
@@ -75,7 +73,6 @@ impl Inference {
 
     /// `μ(t)` in [0, 1]: the mean of `M` round the cycle of the set's attributes, in ascending order and back to the first.
     /// `None` below two attributes, or where one takes no part.
-    #[must_use]
     pub fn mu(&self, set: &AttributeSet) -> Option<f64> {
         let places = self.places(set)?;
         Some(self.round(&places) as f64 / places.len() as f64 / ONE as f64)

@@ -101,33 +101,6 @@ pub enum AdjacencyError {
     Forgets { attribute: usize, records: u64 },
 }
 
-/// The counts of one pair of attributes.
-#[derive(Clone, Debug)]
-enum Pair {
-    Kept(Block),
-    LeftOut,
-}
-
-impl Pair {
-    fn kept(&self) -> Option<&Block> {
-        match self {
-            Pair::Kept(block) => Some(block),
-            Pair::LeftOut => None,
-        }
-    }
-
-    fn kept_mut(&mut self) -> Option<&mut Block> {
-        match self {
-            Pair::Kept(block) => Some(block),
-            Pair::LeftOut => None,
-        }
-    }
-
-    fn edges(&self) -> u64 {
-        self.kept().map_or(0, Block::edges)
-    }
-}
-
 /// The adjacency of the values of some attributes.
 ///
 /// Equal models count the same attributes, have the same `n(u)`, the same pairs left out and the same
@@ -141,8 +114,8 @@ pub struct Adjacency {
     records: u32,
     /// n(u), an entry a code.
     nodes: Vec<Vec<u32>>,
-    /// (0,1), (0,2), …, (1,2), …: all pairs a < b.
-    pairs: Vec<Pair>,
+    /// (0,1), (0,2), …, (1,2), …: the counts of all pairs a < b; none where a pair is left out.
+    pairs: Vec<Option<Block>>,
 }
 
 impl Adjacency {
@@ -162,24 +135,21 @@ impl Adjacency {
             limits,
             records: 0,
             nodes: vec![Vec::new(); width],
-            pairs: vec![Pair::Kept(Block::default()); width * width.saturating_sub(1) / 2],
+            pairs: vec![Some(Block::default()); width * width.saturating_sub(1) / 2],
         })
     }
 
     /// The attributes that take part, by their numbers in the schema, ascending.
-    #[must_use]
     pub fn attributes(&self) -> &[usize] {
         &self.attributes
     }
 
     /// How large it may become.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
     /// Records that are counted.
-    #[must_use]
     pub fn records(&self) -> u64 {
         u64::from(self.records)
     }
@@ -189,25 +159,22 @@ impl Adjacency {
     }
 
     /// `n(u)`; 0 for an attribute that takes no part.
-    #[must_use]
     pub fn n(&self, node: ValueNode) -> u64 {
         let nodes = self.place(node.attribute).map(|at| &self.nodes[at]);
         nodes.and_then(|nodes| nodes.get(node.code as usize)).map_or(0, |n| u64::from(*n))
     }
 
     /// `n(u,v)`; `None` where the pair is left out, is of one attribute, or an attribute takes no part.
-    #[must_use]
     pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
         let (a, b) = (self.place(u.attribute)?, self.place(v.attribute)?);
         if a == b {
             return None;
         }
         let (a, b, x, y) = if a < b { (a, b, u.code, v.code) } else { (b, a, v.code, u.code) };
-        self.pair(a, b).kept().map(|block| u64::from(block.get(x, y)))
+        self.pair(a, b).map(|block| u64::from(block.get(x, y)))
     }
 
     /// `P(v|u) = n(u,v)/n(u)` in [0, 1]; `None` where [`n_both`](Self::n_both) is, or where nothing holds u.
-    #[must_use]
     pub fn p(&self, v: ValueNode, u: ValueNode) -> Option<f64> {
         let both = self.n_both(u, v)?;
         let n = self.n(u);
@@ -224,7 +191,7 @@ impl Adjacency {
 
     /// Every edge once, u of the lower attribute, with `n(u,v)`; ascending by attributes, then by codes.
     pub fn edges(&self) -> impl Iterator<Item = (ValueNode, ValueNode, u64)> + '_ {
-        let kept = self.numbered().filter_map(|(a, b, pair)| pair.kept().map(|block| (a, b, block)));
+        let kept = self.numbered().filter_map(|(a, b, pair)| pair.map(|block| (a, b, block)));
         kept.flat_map(move |(a, b, block)| {
             block.sorted().into_iter().map(move |(x, y, n)| {
                 let node = |at: usize, code| ValueNode { attribute: self.attributes[at], code };
@@ -234,12 +201,11 @@ impl Adjacency {
     }
 
     /// The edges of one node, with `n(u,v)`, ascending. Time: the codes of all other attributes.
-    #[must_use]
     pub fn row(&self, u: ValueNode) -> Vec<(ValueNode, u64)> {
         let Some(at) = self.place(u.attribute) else { return Vec::new() };
         let mut row = Vec::new();
         for (b, &attribute) in self.attributes.iter().enumerate().filter(|(b, _)| *b != at) {
-            if let Some(block) = self.pair(at.min(b), at.max(b)).kept() {
+            if let Some(block) = self.pair(at.min(b), at.max(b)) {
                 let edges = block.edges_of(u.code, at < b);
                 row.extend(edges.into_iter().map(|(code, n)| (ValueNode { attribute, code }, u64::from(n))));
             }
@@ -248,7 +214,6 @@ impl Adjacency {
     }
 
     /// Values that some record holds.
-    #[must_use]
     pub fn node_count(&self) -> u64 {
         self.values().iter().sum()
     }
@@ -259,62 +224,56 @@ impl Adjacency {
     }
 
     /// Edges held; an edge is read both ways and held once.
-    #[must_use]
     pub fn edge_count(&self) -> u64 {
-        self.pairs.iter().map(Pair::edges).sum()
+        self.pairs.iter().flatten().map(Block::edges).sum()
     }
 
     /// Pairs of attributes that are not counted any more, by their numbers in the schema, ascending. A pair comes back
     /// only in a new model.
-    #[must_use]
     pub fn left_out_pairs(&self) -> Vec<(usize, usize)> {
-        let left_out = self.numbered().filter(|(_, _, pair)| matches!(pair, Pair::LeftOut));
+        let left_out = self.numbered().filter(|(_, _, pair)| pair.is_none());
         left_out.map(|(a, b, _)| (self.attributes[a], self.attributes[b])).collect()
     }
 
     /// Memory held, in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let nodes: usize = self.nodes.iter().map(|nodes| nodes.capacity() * size_of::<u32>()).sum();
-        let blocks: usize = self.pairs.iter().filter_map(Pair::kept).map(Block::bytes).sum();
-        nodes + blocks + self.pairs.capacity() * size_of::<Pair>()
+        let blocks: usize = self.pairs.iter().flatten().map(Block::bytes).sum();
+        nodes + blocks + self.pairs.capacity() * size_of::<Option<Block>>()
     }
 
     /// Summed cycle inference `scf(u) = Σ_v P(v|u)` ([POD] eq. 5.2), the diagonal left out.
     ///
     /// Every record has one value of each attribute, a missing one included, so each attribute adds 1: it is the number of
     /// other attributes whose pair is kept.
-    #[must_use]
     pub fn scf(&self, u: ValueNode) -> f64 {
         let n = self.n(u);
         if n == 0 { 0.0 } else { self.row(u).iter().map(|(_, both)| *both as f64).sum::<f64>() / n as f64 }
     }
 
     /// Mean cycle inference `mcf(u) = scf(u)/t(u)` ([POD] eq. 5.3), `t(u)` the neighbours of u; 0 where it has none.
-    #[must_use]
     pub fn mcf(&self, u: ValueNode) -> f64 {
         let neighbours = self.neighbours(u);
         if neighbours == 0 { 0.0 } else { self.scf(u) / neighbours as f64 }
     }
 
     /// `t(u)`: the values seen beside u. Kept as counts, so it costs one look a pair.
-    #[must_use]
     pub fn neighbours(&self, u: ValueNode) -> u64 {
         let Some(at) = self.place(u.attribute) else { return 0 };
         let others = (0..self.attributes.len()).filter(|b| *b != at);
         others
-            .filter_map(|b| self.pair(at.min(b), at.max(b)).kept().map(|block| block.degree(u.code, at < b)))
+            .filter_map(|b| self.pair(at.min(b), at.max(b)).map(|block| block.degree(u.code, at < b)))
             .map(u64::from)
             .sum()
     }
 
-    fn pair(&self, a: usize, b: usize) -> &Pair {
-        &self.pairs[number(self.attributes.len(), a, b)]
+    fn pair(&self, a: usize, b: usize) -> Option<&Block> {
+        self.pairs[number(self.attributes.len(), a, b)].as_ref()
     }
 
     /// All pairs with the places of their attributes.
-    fn numbered(&self) -> impl Iterator<Item = (usize, usize, &Pair)> {
-        both(self.attributes.len()).zip(&self.pairs).map(|((a, b), pair)| (a, b, pair))
+    fn numbered(&self) -> impl Iterator<Item = (usize, usize, Option<&Block>)> {
+        both(self.attributes.len()).zip(&self.pairs).map(|((a, b), pair)| (a, b, pair.as_ref()))
     }
 }
 
@@ -337,15 +296,3 @@ impl PartialEq for Adjacency {
 }
 
 impl Eq for Adjacency {}
-
-impl PartialEq for Pair {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Pair::LeftOut, Pair::LeftOut) => true,
-            (Pair::Kept(own), Pair::Kept(theirs)) => {
-                own.edges() == theirs.edges() && own.all().all(|(x, y, n)| theirs.get(x, y) == n)
-            }
-            _ => false,
-        }
-    }
-}

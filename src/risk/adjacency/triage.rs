@@ -29,21 +29,18 @@ impl Triage {
     pub const LARGEST: usize = LARGEST;
 
     /// Expectations from what the counts say.
-    #[must_use]
     pub fn new(inference: Inference) -> Self {
         let moments = moments(&inference);
         Self { inference, moments }
     }
 
     /// What the counts say.
-    #[must_use]
     pub fn inference(&self) -> &Inference {
         &self.inference
     }
 
     /// `E[μ(T_n(c))]` and `σ(μ(T_n(c)))` for n = `size`; `None` where no set of that size is judged or the attribute takes no
     /// part.
-    #[must_use]
     pub fn expectation(&self, attribute: usize, size: usize) -> Option<Expectation> {
         let place = self.inference.attributes.binary_search(&attribute).ok()?;
         let sizes = 2..=LARGEST.min(self.inference.width());
@@ -52,7 +49,6 @@ impl Triage {
 
     /// The largest `|E[μ(T_n(c))] − μ(t)| / σ(μ(T_n(c)))` over the attributes c of t: t is suspect at every θ below it.
     /// 0 where all sets around c have one μ; `None` where the set is not judged.
-    #[must_use]
     pub fn deviation(&self, set: &AttributeSet) -> Option<f64> {
         let places = self.inference.places(set).filter(|places| places.len() <= LARGEST)?;
         Some(self.deviation_at(&places))
@@ -64,7 +60,6 @@ impl Triage {
     }
 
     /// The sets of `size` attributes that are suspect at θ ([POD] Def. 9), `most` of them at most.
-    #[must_use]
     pub fn suspects(&self, theta: f64, size: usize, most: usize) -> Suspects {
         if !(2..=LARGEST).contains(&size) {
             return Suspects { sets: Vec::new(), complete: true };
@@ -90,7 +85,6 @@ impl Triage {
 
     /// θ lowered until every one of the sets is suspect, and no further: the largest such θ. `None` where no θ of 0 or above
     /// does that, or no set is judged. Sets that are not judged, like those of one attribute, do not count.
-    #[must_use]
     pub fn choose_theta<'a>(&self, qids: impl IntoIterator<Item = &'a AttributeSet>) -> Option<f64> {
         let least = qids.into_iter().filter_map(|set| self.deviation(set)).min_by(f64::total_cmp)?;
         (least > 0.0).then(|| least.next_down())

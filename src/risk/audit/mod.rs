@@ -5,17 +5,10 @@
 //! people. A [`Report`] holds numbers and names of columns; values of the data are in it only where they were asked for.
 
 mod column;
-mod error;
-mod examples;
-mod given_up;
 mod inferences;
-mod judged;
-mod outgrown;
 mod parts;
 mod prepare;
-mod question;
 mod report;
-mod riskiest;
 mod run;
 
 #[cfg(test)]
@@ -24,10 +17,9 @@ mod file_tests;
 mod tests;
 
 pub use column::{AuditColumn, GivenUp};
-pub use error::AuditError;
-pub use prepare::{AuditTable, ReadColumns, prepare};
-pub use question::{AuditQuestion, Step};
+pub use prepare::{AuditError, AuditTable, ReadColumns, prepare};
 pub use report::{
-    AttributeReport, InferenceReport, QidReport, Report, RiskReport, RiskiestReport, RiskyRecord, Singletons, Timings,
+    AttributeReport, AuditQuestion, InferenceReport, QidReport, Report, RiskReport, RiskiestReport, RiskyRecord,
+    Singletons, Step, Timings,
 };
 pub use run::audit;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::column::Judged;
 use super::inferences::Inferences;
-use super::judged::Judged;
 use super::prepare::AuditTable;
-use super::question::AuditQuestion;
-use super::report::{AttributeReport, QidReport, Report, RiskReport, Singletons, Timings};
-use super::riskiest::riskiest_report;
+use super::report::{
+    AttributeReport, AuditQuestion, QidReport, Report, RiskReport, RiskiestReport, RiskyRecord, Singletons, Timings,
+};
 use crate::counting::{AttributeSet, GroupCount, Used};
 use crate::risk::exposure::{AttributeWeight, Reached, Risk, Riskiest, SetRisk};
 use crate::risk::qid::{Borders, Strategy};
@@ -273,5 +273,26 @@ fn attribute_report(
         involvement: weight.involvement,
         smallest_qid: (weight.smallest_set > 0).then_some(weight.smallest_set),
         records_at_risk: at_risk,
+    }
+}
+
+/// Combinations of one record that are listed at most, smaller ones first.
+const COMBINATIONS: usize = 100;
+
+/// The records by number, their combinations by the names of the columns.
+fn riskiest_report(table: &AuditTable, found: &Riskiest) -> RiskiestReport {
+    let record = |(row, score): &(u32, f64)| {
+        let of = found.combinations(*row).count() as u64;
+        // They come by size already: only those that are listed get names.
+        let mut combinations: Vec<Vec<String>> =
+            found.combinations(*row).take(COMBINATIONS).map(|set| table.names(set)).collect();
+        combinations.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        RiskyRecord { record: table.numbers.of(*row as usize), score: *score, combinations, combinations_of: of }
+    };
+    RiskiestReport {
+        largest: found.largest,
+        complete: found.complete,
+        at_risk: found.at_risk,
+        records: found.rows.iter().map(record).collect(),
     }
 }

@@ -2,16 +2,71 @@
 
 use rayon::prelude::*;
 
-use super::column::{AuditColumn, GivenUp};
-use super::error::AuditError;
-use super::examples::Values;
-use super::judged::{Judged, is_missing, judgement, with_texts};
-use super::outgrown::Outgrown;
+use super::column::{AuditColumn, GivenUp, Judged, Outgrown, is_missing, judgement, with_texts};
 use crate::counting::codes::{PreparedTable, TableError, WrittenColumns};
-use crate::counting::{AttributeSet, CodeTable, CodeWriter, ColumnsError, ComputeError, CpuCounter};
-use crate::records::dictionary::FIRST_VALUE;
+use crate::counting::{AttributeSet, CodeTable, CodeWriter, ColumnsError, ComputeError, CpuCounter, DeviceError};
+use crate::records::dictionary::{Dictionary, FIRST_VALUE};
 use crate::records::numbers::RecordNumbers;
 use crate::risk::identifiers::{People, Profile, Rule};
+
+/// An audit that cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each case says it")]
+pub enum AuditError {
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+    #[error(transparent)]
+    Compute(#[from] ComputeError),
+    /// A device was asked for by name.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    #[error("column \"{column}\" is to count people, but no record has a value there: name another one (--subject)")]
+    Nobody { column: String },
+    #[error("the table cannot be sorted in its temporary files ({reason}): name a directory with more room (--temp)")]
+    Temporary { reason: String },
+}
+
+impl From<TableError> for AuditError {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Columns(error) => Self::Columns(error),
+            TableError::File(error) => Self::Temporary { reason: error.to_string() },
+        }
+    }
+}
+
+/// What is shown of one cell at most, in characters.
+const LONGEST: usize = 60;
+
+/// The dictionaries of a table and the way back to them from dense codes.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    columns: Vec<(Dictionary, Vec<u32>)>,
+}
+
+impl Values {
+    /// Takes the dictionaries out of the columns; `counts` are the rows of each code, column by column. Dense codes are the ranks of the
+    /// codes that occur.
+    pub fn of(columns: &mut [AuditColumn], counts: &[Vec<u64>]) -> Self {
+        let take = |(column, counts): (&mut AuditColumn, &Vec<u64>)| {
+            let occurring = (0..).zip(counts).filter(|(_, count)| **count > 0).map(|(code, _)| code).collect();
+            (std::mem::replace(&mut column.dictionary, Dictionary::new(None)), occurring)
+        };
+        Self { columns: columns.iter_mut().zip(counts).map(take).collect() }
+    }
+
+    /// The value behind a dense code, shortened; what is missing says so.
+    pub fn text(&self, column: usize, code: u32) -> String {
+        let (dictionary, occurring) = &self.columns[column];
+        let Some(text) = occurring.get(code as usize).and_then(|&code| dictionary.text(code)) else {
+            return "(missing)".to_owned();
+        };
+        match text.char_indices().nth(LONGEST) {
+            None => text.to_owned(),
+            Some((end, _)) => format!("{}…", &text[..end]),
+        }
+    }
+}
 
 /// A table with its judged columns; column numbers are those of the coded table.
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
-//! What an audit found, as it is written to JSON: `docs/audit.md` names every key.
+//! The question of an audit and its report, as it is written to JSON: `docs/audit.md` names every key.
 
-use crate::risk::linking::Linked;
-use std::collections::BTreeMap;
-
-use crate::counting::Used;
+use crate::counting::{Used, Wanted};
 use crate::risk::exposure::{Reach, Risk};
 use crate::risk::identifiers::{Category, Reason};
+use crate::risk::linking::Linked;
+use crate::risk::qid::{Progress, Strategy};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What happens to rare single values before the search (docs/methods.md §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -16,6 +17,40 @@ pub enum Singletons {
     Include,
     /// Every cell whose value alone has support below k becomes `*` first.
     Mask,
+}
+
+/// What is asked of a table.
+#[derive(Clone, Debug)]
+pub struct AuditQuestion {
+    /// The input, as reports name it.
+    pub input: String,
+    /// At least 2.
+    pub k: u32,
+    /// What is done with rare single values.
+    pub singletons: Singletons,
+    /// How the search goes.
+    pub strategy: Strategy,
+    /// Threads, at least one.
+    pub threads: usize,
+    /// What counts.
+    pub backend: Wanted,
+    /// Time for search and measuring together.
+    pub budget: Option<Duration>,
+    /// Bytes that the search may hold beside the table; of a table in files, all that counting, witnesses and search may hold.
+    pub memory: Option<u64>,
+    /// Records to list by their score; 0 for no list.
+    pub rows: usize,
+    /// What reading took, for the report.
+    pub read_seconds: f64,
+}
+
+/// What the audit is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The search, and how far it is.
+    Searching(Progress),
+    /// Sets looked at, and how many of this kind there are.
+    Measuring(usize, usize),
 }
 
 /// The report of an audit.

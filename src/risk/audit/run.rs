@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use super::error::AuditError;
 use super::inferences::Inferences;
 use super::parts::{Parts, from_one_column_on, nothing_searched};
-use super::prepare::AuditTable;
-use super::question::{AuditQuestion, SEARCH_SHARE, Step};
-use super::report::{Report, Singletons, Timings};
+use super::prepare::{AuditError, AuditTable};
+use super::report::{AuditQuestion, Report, Singletons, Step, Timings};
 use crate::counting::backend::is_worth_a_trial;
 use crate::counting::{AttributeSet, Chosen, CodeTable, ComputeError, CpuCounter, GroupCounter, Wanted, shared_device};
 use crate::risk::exposure::{Risk, involvement, measure, reach, riskiest};
@@ -17,13 +15,13 @@ use crate::risk::qid::{Question, search_over};
 /// Bytes for counting, for witnesses and for the search where nobody set a limit.
 const MEMORY: u64 = 4 << 30;
 
+/// The search's part of a time budget; the rest is for measuring what it found.
+const SEARCH_SHARE: f64 = 0.8;
+
 /// Audits a table. `progress` is called from this thread, now and then.
 ///
 /// Memory: `question.memory`, half of it for counting, and the dictionaries that values are shown from. A device gets a copy of a table in
 /// memory; one in a file is counted on this machine's cores.
-///
-/// # Errors
-/// When the backend or the file fails, or the device that was asked for cannot be used.
 pub fn audit(table: &AuditTable, question: &AuditQuestion, progress: &dyn Fn(Step)) -> Result<Report, AuditError> {
     let started = Instant::now();
     let (raw, k, threads) = (&table.columns, question.k, question.threads);

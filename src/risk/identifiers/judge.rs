@@ -25,20 +25,17 @@ impl Rule {
     pub const CARDINALITY: f64 = 0.80;
 
     /// The rule for a sample of a stream, which the next records may refute.
-    #[must_use]
     pub fn of_a_stream(cardinality: f64) -> Self {
         Self { cardinality, min_rows: 1000, shape_share: Self::SHAPE_SHARE, constant_urls: true }
     }
 
     /// The rule for a file that is there as a whole. One row alone is always unique, so two are asked for.
-    #[must_use]
     pub fn of_a_file(cardinality: f64) -> Self {
         Self { cardinality, min_rows: 2, shape_share: Self::SHAPE_SHARE, constant_urls: false }
     }
 
     /// Judges a column. `recodable` columns (those with a generalization hierarchy) are recoded and not removed, so
     /// only a shape counts against them. `name` is the column's header, looked at for Safe Harbor's words.
-    #[must_use]
     pub fn judge(&self, profile: &Profile, recodable: bool, name: Option<&str>) -> Judgement {
         let mut reasons = Vec::new();
         let constant = profile.values == 1 && profile.rows - profile.missing >= 2;
@@ -115,7 +112,6 @@ pub struct Judgement {
 
 impl Judgement {
     /// Whether the column is a standalone identifier.
-    #[must_use]
     pub fn identifies(&self) -> bool {
         !self.reasons.is_empty()
     }

@@ -42,7 +42,6 @@ impl Profile {
     ///
     /// # Panics
     /// When a code is not below `cardinality`.
-    #[must_use]
     pub fn of_codes(codes: &[u32], cardinality: usize, missing: impl Fn(u32) -> bool) -> Self {
         let mut counts = vec![0_u64; cardinality];
         for &code in codes {
@@ -52,7 +51,6 @@ impl Profile {
     }
 
     /// The same from how many rows each code has.
-    #[must_use]
     pub fn of_counts(counts: &[u64], missing: impl Fn(u32) -> bool) -> Self {
         let rows = counts.iter().sum();
         let counted = (0..).zip(counts).filter(|&(_, n)| *n > 0);
@@ -100,7 +98,6 @@ impl Profile {
     }
 
     /// Different values over rows, in (0, 1]; 0 without rows.
-    #[must_use]
     pub fn cardinality(&self) -> f64 {
         if self.rows == 0 { 0.0 } else { self.distinct as f64 / self.rows as f64 }
     }

@@ -68,7 +68,6 @@ impl Category {
     ];
 
     /// The category of a value's shape.
-    #[must_use]
     pub fn of_shape(shape: Shape) -> Self {
         match shape {
             Shape::Email => Self::Email,
@@ -83,7 +82,6 @@ impl Category {
     }
 
     /// The category that a header names; none for most headers. Words are told apart by case and by punctuation.
-    #[must_use]
     pub fn of_name(header: &str) -> Option<Self> {
         let words = words(header);
         // Longer expressions first: an IP address is no street, a device serial is no licence.
@@ -192,7 +190,6 @@ const WORDS: [(&[&str], Category); 71] = [
 ];
 
 /// `patientID`, `patient_id` and `Patient Id` are two words each, in lower case.
-#[must_use]
 pub fn words(header: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let (mut open, mut lower) = (false, false);

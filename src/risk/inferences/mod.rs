@@ -47,19 +47,16 @@ pub struct ValueInference {
 
 impl ValueInference {
     /// P(v|u), in (0, 1].
-    #[must_use]
     pub fn probability(&self) -> f64 {
         self.records as f64 / self.of_given as f64
     }
 
     /// P(v): what a guess without u is worth, in (0, 1).
-    #[must_use]
     pub fn expected(&self) -> f64 {
         self.of_told as f64 / self.of_all as f64
     }
 
     /// Strongest first: probability, then people, then records. Equal ones may be of different values.
-    #[must_use]
     pub fn stronger(&self, other: &Self) -> Ordering {
         let fraction = |n: u64, of: u64| u128::from(n) * u128::from(of);
         fraction(other.records, self.of_given)
@@ -92,7 +89,6 @@ pub struct InferenceQuestion<'a> {
 }
 
 /// The pairs of columns that `visits` record visits allow, at least one: the result depends on the table and on no clock.
-#[must_use]
 pub fn affordable(pairs: &[(usize, usize)], rows: usize, visits: u64) -> &[(usize, usize)] {
     let most = usize::try_from(visits / rows.max(1) as u64).unwrap_or(usize::MAX).max(1);
     &pairs[..pairs.len().min(most)]
@@ -102,7 +98,6 @@ pub fn affordable(pairs: &[(usize, usize)], rows: usize, visits: u64) -> &[(usiz
 /// the other.
 ///
 /// Time: the records for each pair. Memory: what the counter may hold. A file that fails is remembered by the counter.
-#[must_use]
 pub fn strongest(counter: &CpuCounter<'_>, asked: &InferenceQuestion<'_>) -> Vec<ValueInference> {
     let most_cells = usize::try_from(counter.memory() / asked.threads.max(1) as u64 / PAIR_BYTES);
     let most_cells = most_cells.unwrap_or(usize::MAX).max(1);

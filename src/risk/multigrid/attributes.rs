@@ -22,7 +22,6 @@ impl Attributes {
     /// The exact aggregation of the wanted columns.
     ///
     /// Time: rows · width for what holds, and for each other pair of columns the rows up to the first that disproves it.
-    #[must_use]
     pub fn of(table: &CountedTable, wanted: &AttributeSet) -> Self {
         let mut scratch = Vec::new();
         let implies = &mut |a, b| Ok::<_, std::convert::Infallible>(implies(table, a, b, &mut scratch));
@@ -33,9 +32,6 @@ impl Attributes {
     }
 
     /// The same for a table of which the cardinality of each column is known, and whether the values of one imply those of another.
-    ///
-    /// # Errors
-    /// Those of `implies`.
     pub fn by<E>(
         wanted: &AttributeSet,
         cardinality: &dyn Fn(usize) -> usize,
@@ -62,7 +58,6 @@ impl Attributes {
     }
 
     /// Nothing aggregated: every wanted column is kept and stands for itself. What the aggregation is measured against.
-    #[must_use]
     pub fn apart(wanted: &AttributeSet, cardinality: &dyn Fn(usize) -> usize) -> Self {
         let mut found = Self { kept: Vec::new(), twins: Vec::new(), implied: Vec::new() };
         by_cardinality(cardinality, wanted).into_iter().for_each(|column| found.keep(column));
@@ -76,26 +71,22 @@ impl Attributes {
     }
 
     /// The table's columns that are kept.
-    #[must_use]
     pub fn kept(&self) -> &[usize] {
         &self.kept
     }
 
     /// The kept columns that a kept one implies, by number.
-    #[must_use]
     pub fn implied(&self, number: usize) -> &[usize] {
         &self.implied[number]
     }
 
     /// The columns of the table that a kept one stands for, itself first.
-    #[must_use]
     pub fn twins(&self, number: usize) -> &[usize] {
         &self.twins[number]
     }
 
     /// Numbers of the kept columns that no other implies. Values of all the others are unions of values of these, so
     /// that counts of pairs need to be taken between these alone.
-    #[must_use]
     pub fn roots(&self) -> Vec<usize> {
         let mut is_root = vec![true; self.kept.len()];
         self.implied.iter().flatten().for_each(|number| is_root[*number] = false);
@@ -103,22 +94,17 @@ impl Attributes {
     }
 
     /// The coarse table: the kept columns in their order, with the same rows and subjects.
-    ///
-    /// # Errors
-    /// None for a table that [`CountedTable`] has admitted.
     pub fn coarse(&self, table: &CountedTable) -> Result<CountedTable, ColumnsError> {
         let columns = self.kept.iter().map(|column| table.column(*column).to_vec()).collect();
         CountedTable::new(columns, table.subject_numbers().map(<[u32]>::to_vec))
     }
 
     /// A set of kept columns in the table's own, one for each.
-    #[must_use]
     pub fn original(&self, set: impl IntoIterator<Item = usize>) -> AttributeSet {
         set.into_iter().map(|number| self.kept[number]).collect()
     }
 
     /// The minimal QIDs that one of kept columns stands for: each twin in its turn.
-    #[must_use]
     pub fn minimal(&self, set: impl IntoIterator<Item = usize>) -> Vec<AttributeSet> {
         let mut found = vec![AttributeSet::new()];
         for number in set {
@@ -129,7 +115,6 @@ impl Attributes {
     }
 
     /// The maximal non-QID that one of kept columns stands for: with all that they imply, all twins.
-    #[must_use]
     pub fn maximal(&self, set: impl IntoIterator<Item = usize>) -> AttributeSet {
         let with_implied = set.into_iter().flat_map(|number| [number].into_iter().chain(self.implied[number].clone()));
         with_implied.flat_map(|number| self.twins[number].clone()).collect()

@@ -68,9 +68,6 @@ impl CoarseAdjacency {
 
     /// A window that goes on where another one ended, before its records are added again: attributes that were not counted,
     /// each with the one that determines it, and pairs that were left out. What takes no part is ignored.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
     pub fn resume(
         attributes: &[usize],
         limits: Limits,
@@ -253,7 +250,6 @@ impl CoarseAdjacency {
     }
 
     /// The model between the attributes that are counted.
-    #[must_use]
     pub fn counted(&self) -> &Adjacency {
         &self.counted
     }
@@ -264,7 +260,6 @@ impl CoarseAdjacency {
     }
 
     /// `n(u)`.
-    #[must_use]
     pub fn n(&self, node: ValueNode) -> u64 {
         match self.derived.get(&node.attribute) {
             Some(derived) => derived.n.get(node.code as usize).map_or(0, |n| u64::from(*n)),
@@ -273,14 +268,12 @@ impl CoarseAdjacency {
     }
 
     /// Values that some record holds.
-    #[must_use]
     pub fn node_count(&self) -> u64 {
         let derived = self.derived.values().flat_map(|derived| &derived.n).filter(|n| **n > 0).count();
         self.counted.node_count() + derived as u64
     }
 
     /// How many pairs of all attributes are not known, since those that stand for them are left out.
-    #[must_use]
     pub fn left_out(&self) -> usize {
         let mut stands_for: BTreeMap<usize, usize> = BTreeMap::new();
         self.derived.values().for_each(|derived| *stands_for.entry(derived.host).or_default() += 1);
@@ -289,7 +282,6 @@ impl CoarseAdjacency {
     }
 
     /// Memory held, in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let derived =
             self.derived.values().map(|derived| (derived.of.capacity() + derived.n.capacity()) * size_of::<u32>());
@@ -298,7 +290,6 @@ impl CoarseAdjacency {
 
     /// `n(u,v)`; `None` where both are of one attribute, or the pair is left out of the counted model. Time: the codes of
     /// both hosts, and each pair of those that go with u and v.
-    #[must_use]
     pub fn n_both(&self, u: ValueNode, v: ValueNode) -> Option<u64> {
         if u.attribute == v.attribute {
             return None;

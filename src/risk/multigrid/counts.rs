@@ -37,7 +37,6 @@ impl Counts {
     ///
     /// # Panics
     /// When an edge names a node that is not there, or a node twice.
-    #[must_use]
     pub fn new(nodes: Vec<u32>, pairs: impl IntoIterator<Item = (NodeNumber, NodeNumber, u32)>) -> Self {
         let mut edges = vec![Vec::new(); nodes.len()];
         for (u, v, count) in pairs {
@@ -77,31 +76,26 @@ impl Counts {
     }
 
     /// Nodes that some record has.
-    #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes.iter().filter(|n| **n > 0).count()
     }
 
     /// Pairs of nodes that some record has together.
-    #[must_use]
     pub fn edges(&self) -> usize {
         self.edges.iter().map(Vec::len).sum::<usize>() / 2
     }
 
     /// All numbers, those of nodes that no record has among them.
-    #[must_use]
     pub fn numbers(&self) -> Range<NodeNumber> {
         0..self.nodes.len() as NodeNumber
     }
 
     /// n(u).
-    #[must_use]
     pub fn of(&self, u: NodeNumber) -> u32 {
         self.nodes[u as usize]
     }
 
     /// n(u, v); n(u) where they are one.
-    #[must_use]
     pub fn between(&self, u: NodeNumber, v: NodeNumber) -> u32 {
         if u == v {
             return self.of(u);
@@ -111,7 +105,6 @@ impl Counts {
     }
 
     /// Every v with n(u, v) > 0, ascending.
-    #[must_use]
     pub fn neighbours(&self, u: NodeNumber) -> &[(NodeNumber, u32)] {
         &self.edges[u as usize]
     }

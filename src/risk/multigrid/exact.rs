@@ -22,7 +22,6 @@ impl Exact {
     ///
     /// # Panics
     /// When there is not one attribute a node.
-    #[must_use]
     pub fn of(fine: &Counts, attributes: &[u32]) -> Self {
         assert_eq!(fine.numbers().len(), attributes.len(), "one attribute a node");
         let mut levels = Vec::new();
@@ -35,19 +34,16 @@ impl Exact {
     }
 
     /// Finest first; none where nothing merged.
-    #[must_use]
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
     /// Counts of the coarsest level.
-    #[must_use]
     pub fn coarse(&self) -> &Counts {
         &self.coarse
     }
 
     /// The coarsest nodes whose records, all disjoint, are the fine node's; ascending.
-    #[must_use]
     pub fn parts(&self, fine: NodeNumber) -> Vec<NodeNumber> {
         let mut parts = vec![fine];
         for level in &self.levels {
@@ -58,7 +54,6 @@ impl Exact {
     }
 
     /// For each coarsest node the fine nodes that all of its records have, ascending: the conjunction that it stands for.
-    #[must_use]
     pub fn conjunctions(&self) -> Vec<Vec<NodeNumber>> {
         let mut conjunctions = vec![Vec::new(); self.coarse.numbers().len()];
         for fine in 0..self.fine() {
@@ -72,14 +67,12 @@ impl Exact {
     }
 
     /// n(u, v) of two fine nodes, or n(u) where they are one, from the coarse counts alone.
-    #[must_use]
     pub fn between(&self, u: NodeNumber, v: NodeNumber) -> u32 {
         let (of_u, of_v) = (self.parts(u), self.parts(v));
         of_u.iter().flat_map(|i| of_v.iter().map(|j| self.coarse.between(*i, *j))).sum()
     }
 
     /// The fine counts again: P · N · Pᵀ.
-    #[must_use]
     pub fn prolonged(&self) -> Counts {
         let rows = (0..self.fine()).map(|fine| self.parts(fine).into_iter().map(|part| (part, 1)).collect());
         self.coarse.product(&rows.collect::<Vec<Row>>())

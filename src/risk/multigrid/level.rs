@@ -96,7 +96,6 @@ fn hosts(counts: &Counts, attributes: &[u32], v: NodeNumber, rest: &mut Sum) -> 
 
 impl Level {
     /// The coarse nodes whose records, all disjoint, are the finer node's; ascending.
-    #[must_use]
     pub fn parts(&self, finer: NodeNumber) -> Vec<NodeNumber> {
         let (mut parts, mut open) = (Vec::new(), vec![self.class[finer as usize]]);
         while let Some(class) = open.pop() {
@@ -108,13 +107,11 @@ impl Level {
     }
 
     /// Numbers of finer nodes.
-    #[must_use]
     pub fn finer(&self) -> usize {
         self.class.len()
     }
 
     /// Entries of the map beside the one that each finer node has: implications that stand for edges.
-    #[must_use]
     pub fn hosted(&self) -> usize {
         self.hosts.iter().map(Vec::len).sum()
     }
