@@ -154,10 +154,8 @@ fn local() {
             let mut last = None;
             for _ in 0..15 {
                 let begun = Instant::now();
-                last = Some(
-                    recode(&set.domains, &set.records, &terms, passes, Until::proved(), &|_| {})
-                        .expect("possible terms"),
-                );
+                let table = Table::new(set.domains.clone(), &set.records).expect("a table");
+                last = Some(recode(&table, &terms, passes, Until::proved(), &|_| {}).expect("possible terms"));
                 times.push(begun.elapsed().as_secs_f64());
             }
             let recoded = last.expect("a round");

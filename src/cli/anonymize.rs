@@ -243,7 +243,7 @@ fn report(done: &Anonymized) -> Value {
         "measure": done.measure.name(),
         "strategy": done.strategy.name(),
         "measures": measures(&account.worth),
-        "measures_before": measures(&done.before),
+        "measures_before": measures(&recoded.before),
         "classes": account.classes,
         "smallest_class": account.smallest,
         "risks": { "highest": done.risk.highest, "average": done.risk.average() },

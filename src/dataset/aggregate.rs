@@ -1,12 +1,15 @@
 //! Micro-aggregation of the classes that leave.
 
+use super::codes::Wanted;
+use super::data::Data;
 use super::error::{AnonymizeError, named, problem};
+use super::kept::Kept;
 use super::read::Input;
 use crate::anonymity::lattice::table::NOBODY;
 use crate::anonymity::microaggregation::{Distortion, Resolution, mean};
 use crate::config::Config;
 use crate::records::canonical::Canonical;
-use crate::records::codebook::{CellId, SUPPRESSED};
+use crate::records::codebook::{CellId, Code, SUPPRESSED};
 use crate::records::raw::Token;
 use crate::records::schema::Schema;
 use crate::release::aggregates::AggregateTerms;
@@ -60,13 +63,13 @@ pub fn asked(config: &Config, file: &str, schema: &Schema) -> Result<Vec<Aggrega
     Ok(asked)
 }
 
-/// Replaces the `cells` (by attribute that leaves, and row of `rows`) of every class by its aggregate: `*` where fewer than
-/// `k` people of the class have a number, what it was where nobody has.
+/// Replaces the cells of every class by its aggregates: `*` where fewer than `k` people of the class have a number, what it was where nobody has.
+///
+/// Memory: 8 bytes a number, and k people a class.
 pub fn aggregate(
-    input: &mut Input,
+    data: &mut Data,
     asked: &[AggregateQuestion],
-    rows: &[usize],
-    cells: &mut [Vec<CellId>],
+    kept: &mut Kept,
     k: usize,
 ) -> Result<Vec<Aggregated>, AnonymizeError> {
     let mut done = Vec::with_capacity(asked.len());
@@ -74,48 +77,85 @@ pub fn aggregate(
         return Ok(done);
     }
     // The classes are those of the policies: before any cell is replaced.
-    let mut classes: BTreeMap<Vec<CellId>, Vec<usize>> = BTreeMap::new();
-    let quasi: Vec<usize> = (0..input.leaving.len()).filter(|&at| input.quasi.contains(&input.leaving[at])).collect();
-    for at in 0..rows.len() {
-        classes.entry(quasi.iter().map(|&column| cells[column][at]).collect()).or_default().push(at);
+    let mut classes: BTreeMap<Vec<CellId>, Vec<u32>> = BTreeMap::new();
+    for found in 0..kept.len() as u32 {
+        classes.entry(kept.cells(found).to_vec()).or_default().push(found);
     }
     for wanted in asked {
-        let column = input.leaving.iter().position(|&a| a == wanted.attribute).unwrap_or_default();
+        let quasi = data.input.quasi.iter().position(|&a| a == wanted.attribute).unwrap_or_default();
+        let members = members(data, kept, wanted, k)?;
         let (mut distortion, mut withheld) = (Distortion::default(), 0);
-        for members in classes.values() {
-            let mut numbers: Vec<(usize, i64)> = Vec::with_capacity(members.len());
-            for &at in members {
-                let code = input.batch.columns[wanted.attribute][rows[at]];
-                let text = input.books[wanted.attribute].canonical(code);
-                if text.is_empty() || text == "null" {
-                    continue;
-                }
-                numbers.push((at, wanted.resolution.steps(text).ok_or_else(|| too_long(input, wanted))?));
-            }
-            if numbers.is_empty() {
+        for found in classes.values() {
+            let mut class = Members::default();
+            found.iter().for_each(|&found| class.join(&members[found as usize], k));
+            if class.numbers.is_empty() {
                 continue;
             }
-            let person = |at: usize| input.subjects.as_ref().map_or(rows[at] as u32, |of| of[rows[at]]);
-            let people: BTreeSet<u32> =
-                numbers.iter().map(|&(at, _)| person(at)).filter(|&person| person != NOBODY).collect();
-            let steps: Vec<i64> = numbers.iter().map(|&(_, steps)| steps).collect();
-            let shown = mean(&steps).filter(|_| people.len() >= k);
-            let cell = shown.and_then(|shown| cell(input, wanted, shown));
-            for &at in members {
-                cells[column][at] = cell.unwrap_or(SUPPRESSED);
-            }
+            class.numbers.sort_unstable();
+            let steps: Vec<i64> = class.numbers.iter().map(|&(_, steps)| steps).collect();
+            let shown = mean(&steps).filter(|_| class.people.len() >= k);
+            let cell = shown.and_then(|shown| cell(&mut data.input, wanted, shown));
+            found.iter().for_each(|&found| *kept.cell_mut(found, quasi) = cell.unwrap_or(SUPPRESSED));
             match (cell, shown) {
-                (Some(_), Some(shown)) => numbers.iter().for_each(|&(_, number)| distortion.add(number, shown)),
-                _ => withheld += members.len() as u64,
+                (Some(_), Some(shown)) => steps.iter().for_each(|&number| distortion.add(number, shown)),
+                _ => withheld += class.records,
             }
         }
         done.push(Aggregated {
-            attribute: input.schema.attributes[wanted.attribute].name.clone(),
+            attribute: data.input.schema.attributes[wanted.attribute].name.clone(),
             distortion: distortion.share(),
             withheld,
         });
     }
+    kept.join(&data.input.books, &data.input.quasi);
     Ok(done)
+}
+
+/// The members of a class.
+#[derive(Clone, Default)]
+struct Members {
+    records: u64,
+    /// Records that have a number, and the steps of it.
+    numbers: Vec<(u32, i64)>,
+    /// Those of them who are somebody, k at the most.
+    people: BTreeSet<u32>,
+}
+
+impl Members {
+    fn add(&mut self, person: u32, k: usize) {
+        if person != NOBODY && self.people.len() < k {
+            self.people.insert(person);
+        }
+    }
+
+    fn join(&mut self, other: &Self, k: usize) {
+        self.records += other.records;
+        self.numbers.extend(&other.numbers);
+        other.people.iter().for_each(|&person| self.add(person, k));
+    }
+}
+
+/// By class that was found: its members.
+fn members(data: &Data, kept: &Kept, wanted: &AggregateQuestion, k: usize) -> Result<Vec<Members>, AnonymizeError> {
+    let book = &data.input.books[wanted.attribute];
+    let at = data.input.quasi.iter().position(|&a| a == wanted.attribute).unwrap_or_default();
+    let mut members = vec![Members::default(); kept.len()];
+    data.codes.each(Wanted { attributes: &data.input.quasi, people: true, ..Wanted::default() }, &mut |block| {
+        for &row in &block.released {
+            let Some(found) = kept.found(block, row) else { continue };
+            let class = &mut members[found as usize];
+            class.records += 1;
+            let text = book.canonical(block.codes[at][row as usize]);
+            if text.is_empty() || text == "null" {
+                continue;
+            }
+            let steps = wanted.resolution.steps(text).ok_or_else(|| too_long(&data.input, wanted))?;
+            class.numbers.push((block.start as u32 + row, steps));
+            class.add(block.people[row as usize], k);
+        }
+        Ok(())
+    })?;
+    Ok(members)
 }
 
 /// The cell of an aggregate; none where its text would be read back as something else, as a spelling of missing is.
@@ -136,14 +176,15 @@ fn too_long(input: &Input, wanted: &AggregateQuestion) -> AnonymizeError {
     problem("the input", name, message, "correct the number, or take the attribute out of anonymize.microaggregation")
 }
 
-/// What the verifier must know of the aggregates.
-pub fn terms<'a>(input: &'a Input, attributes: &[usize], asked: &[AggregateQuestion]) -> Vec<AggregateTerms<'a>> {
+/// What the verifier must know of the aggregates of a part, which has these codes by attribute of the schema.
+pub fn terms<'a>(input: &'a Input, codes: &'a [Vec<Code>], asked: &[AggregateQuestion]) -> Vec<AggregateTerms<'a>> {
     let of = |asked: &AggregateQuestion| {
-        let (book, column) = (&input.books[asked.attribute], &input.batch.columns[asked.attribute]);
+        let column = input.leaving.iter().position(|&a| a == asked.attribute).unwrap_or_default();
+        let (book, codes) = (&input.books[asked.attribute], &codes[asked.attribute]);
         AggregateTerms {
-            column: attributes.iter().position(|&a| a == asked.attribute).unwrap_or_default(),
+            column,
             typing: &input.schema.attributes[asked.attribute].typing,
-            text: Box::new(|row: u32| book.canonical(column[row as usize])),
+            text: Box::new(|row: u32| book.canonical(codes[row as usize])),
         }
     };
     asked.iter().map(of).collect()

@@ -2,23 +2,23 @@
 
 use super::aggregate;
 use super::attended::Attended;
-use super::beyond;
 use super::ceiling;
-use super::coded::coded;
+use super::data::{self, Data};
 use super::done::Anonymized;
 use super::error::{AnonymizeError, problem};
-use super::search::{Searched, possible, searched, terms};
+use super::parts;
+use super::refusals::refuse;
+use super::release::{Leaving, ready, release};
+use super::search::{Searched, Settled, possible, searched, table, terms};
 use super::source::Source;
-use super::summary;
-use super::write;
-use crate::anonymity::lattice::check::Checker;
+use super::summary::{self, People};
 use crate::anonymity::lattice::until::Until;
 use crate::config::Config;
 use std::time::Instant;
 
 /// Anonymizes the file that `config` names as its source, with those of `source` behind it, into the one that it names as its sink.
 ///
-/// Memory: the records as codes, 4 bytes a cell, and three times the encoded output; what `source` allows where they lie in a file.
+/// Memory: codes of 1 to 4 bytes a cell, twice, and the encoded output; what `source` allows where they lie in a file.
 ///
 /// # Errors
 /// See [`AnonymizeError`]; no line has been written then, but where writing itself failed.
@@ -37,55 +37,64 @@ pub fn anonymize(
     }
     if !config.plan.shared.is_empty() {
         let message = "a data set at once leaves as one fragment a record: nothing stands in several groups".to_owned();
-        return Err(problem(
-            file,
-            "plan.shared",
-            message,
-            "remove the key, or run the file through the daemon (throng run)",
-        ));
+        let remedy = "remove the key, or run the file through the daemon (throng run)";
+        return Err(problem(file, "plan.shared", message, remedy));
     }
-    if let Some(directory) = source.temp {
-        return beyond::anonymize::anonymize(config, file, (source, directory), attended);
+    if source.temp.is_some() {
+        refuse(config, file)?;
     }
-    let place = write::ready(config)?;
-    let mut coded = coded(config, file, source, attended)?;
-    let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
-    let measure = config.anonymize.measure;
-    let terms = terms(config, file, &coded.input, &coded.sensitive_domains)?;
+    let place = ready(config)?;
+    let mut data = data::read(config, file, source, attended)?;
+    let aggregates = aggregate::asked(config, file, &data.input.schema)?;
+    let terms = terms(config, file, &data)?;
+    let wanted = ceiling::wanted(config, file, &data.input)?;
+    let (mut table, pool) = table(&data, &terms, attended)?;
+    let risk_before = summary::raw_risk(&table);
     let searching = Instant::now();
     let clock = || searching.elapsed();
     let until = Until::new(&clock, config.anonymize.time_limit, attended.stop);
-    let wanted = ceiling::wanted(config, file, &coded.input)?;
-    let (Searched { recoded, settled, table }, insertion, ceiled) = if let Some(wanted) = wanted {
-        let (searched, insertion, ceiled) = ceiling::ceiled(config, &mut coded, &terms, &wanted, until, attended)?;
+    let (Searched { recoded, settled }, insertion, ceiled) = if let Some(wanted) = wanted {
+        let asked = (config, &terms);
+        let (searched, insertion, ceiled) = ceiling::ceiled((&data, &mut table), asked, &wanted, until, attended)?;
         (searched, Some(insertion), Some(ceiled))
     } else {
-        let searched = searched(config, &mut coded, &aggregates, &terms, until, attended.watch)?;
-        let say = |policy: &[u8]| summary::policy(&coded.domains, &coded.input, policy);
-        possible(&say, &searched.recoded, &searched.table, &terms, until)?;
+        let of = (&mut data, &mut table);
+        let searched = searched(of, &pool, (config, &terms), &aggregates, until, attended)?;
+        let say = |policy: &[u8]| summary::policy(&data.domains(), &data.input, policy);
+        pool.install(|| possible(&say, &searched.recoded, &table, &terms, until))?;
         (searched, None, None)
     };
-    let input = &coded.input;
-    let quasi: Vec<String> = input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone()).collect();
-    let settled = settled.ok_or(AnonymizeError::SaysNothing)?;
-    let written = write::release(place, config, input, settled, &aggregates, &terms.models, insertion.as_ref())?;
+    let Settled { kept, hidden, aggregated } = settled.ok_or(AnonymizeError::SaysNothing)?;
+    let lattice = table.lattice().approximate_size();
+    drop(table);
+    let k = config.privacy.crowd();
+    // Counterfeits are drawn among all classes at once.
+    let most = if insertion.is_some() { usize::MAX } else { parts::most(&data, &kept, k) };
+    let most = source.part.unwrap_or(usize::MAX).min(most).max(1);
+    let (parts, seen) = parts::divided(&data, &kept, &hidden, (k, most), attended.step)?;
+    let rare_sensitive_cells = hidden.masks.iter().map(|mask| u64::from(mask.count_ones())).sum();
+    drop(hidden);
+    let people = seen.people.map(|(all, left)| People { all, lost: all - left });
+    let (aggregates, insertion) = (&aggregates[..], insertion.as_ref());
+    let leaving = Leaving { config, data: &data, kept: &kept, aggregates, models: &terms.models, insertion };
+    let risk = release(place, &leaving, (&parts, seen), attended.step)?;
+    let Data { input, codes, released, .. } = data;
     Ok(Anonymized {
-        rows: input.batch.rows() as u64,
-        to_release: table.records(),
+        rows: codes.rows as u64,
+        to_release: released,
         swallowed: input.swallowed,
-        quasi,
-        labels: summary::labels(input),
-        people: summary::people(&coded.records, &recoded),
-        risk_before: summary::raw_risk(&coded.records),
+        quasi: input.quasi.iter().map(|&a| input.schema.attributes[a].name.clone()).collect(),
+        labels: summary::labels(&input),
+        people,
+        risk_before,
         transformation: config.anonymize.transformation,
         recoded,
-        before: Checker::new(&table, &terms)?.raw_worth(&table.lattice().bottom()),
-        measure,
+        measure: config.anonymize.measure,
         strategy: config.anonymize.strategy,
-        lattice: table.lattice().approximate_size(),
-        risk: written.risk,
-        rare_sensitive_cells: written.hidden,
-        aggregated: written.aggregated,
+        lattice,
+        risk,
+        rare_sensitive_cells,
+        aggregated,
         ceiled,
         warnings: input.schema.warnings(),
         seconds: begun.elapsed().as_secs_f64(),

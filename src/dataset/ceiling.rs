@@ -5,22 +5,25 @@
 //! hides every counterfeit leaves.
 
 use super::attended::Attended;
-use super::coded::Coded;
+use super::data::Data;
 use super::error::{AnonymizeError, named, problem};
-use super::hide::{self, Settled, content_key, settle_exactly};
+use super::hide::{Asked as ToHide, Hidden, content_key, hidden};
+use super::kept::Kept;
 use super::read::Input;
-use super::search::Searched;
-use super::write::Insertion;
+use super::release::Insertion;
+use super::search::{Searched, Settled};
+use super::step::Step;
 use crate::anonymity::lattice::check::{Account, Checker, Terms};
 use crate::anonymity::lattice::passes::{Cut, Pass, Recoded};
 use crate::anonymity::lattice::search::{Best, Found as Searches};
-use crate::anonymity::lattice::table::{NOBODY, Table};
+use crate::anonymity::lattice::settle::SettledClass;
+use crate::anonymity::lattice::table::{NOBODY, Records, Table};
 use crate::anonymity::lattice::until::Until;
 use crate::anonymity::privacy::Ratio;
 use crate::anonymity::quality::{ClassSums, Part, Rce};
 use crate::anonymity::treatment::ceiling::class::Class;
 use crate::anonymity::treatment::ceiling::fill::{Asked, Filled};
-use crate::anonymity::treatment::ceiling::search::{Candidate, Found, Question, Work, search};
+use crate::anonymity::treatment::ceiling::search::{Candidate, Found, Leaving, Question, Work, search};
 use crate::config::{Config, Measure};
 use crate::records::codebook::{CellId, SUPPRESSED};
 use crate::records::digest::Keyed;
@@ -98,22 +101,22 @@ pub(super) fn wanted(config: &Config, file: &str, input: &Input) -> Result<Optio
 
 /// Searches, settles and fills.
 pub(super) fn ceiled(
-    config: &Config,
-    coded: &mut Coded,
-    terms: &Terms,
+    (data, table): (&Data, &mut Table),
+    (config, terms): (&Config, &Terms),
     wanted: &Wanted,
     until: Until<'_>,
     attended: Attended<'_>,
 ) -> Result<(Searched, Insertion, Ceiled), AnonymizeError> {
     let k = config.privacy.crowd();
-    coded.records.rare = hide::rare(&coded.records, |row| coded.records.is_released(row), k);
-    let Coded { input, domains, records, .. } = &*coded;
-    let table = Table::new(domains.clone(), records)?;
-    let checker = Checker::new(&table, terms)?;
-    let key = if config.secret.is_some() { input.covers.clone() } else { content_key(input) };
+    let mut records = data.records()?;
+    records.rare = data.rare(k, attended.step)?;
+    table.set_rare(&records.rare);
+    let (table, records) = (&*table, &records);
+    let checker = Checker::new(table, terms)?;
+    let key = if config.secret.is_some() { data.input.covers.clone() } else { content_key(data)? };
     let (of_class, of_draw, of_value) =
         (key.keyed("class of counterfeits"), key.keyed("counterfeit"), key.keyed("value of counterfeits"));
-    let texts = Texts::new(input, &records.sensitive[0].0, &of_value);
+    let texts = Texts::new(data, records, &of_value);
     let question = Question {
         checker: &checker,
         records,
@@ -126,14 +129,15 @@ pub(super) fn ceiled(
     let found = search(&question, until, attended.watch)?;
     let work = Work::new(&question);
     let cut = (!found.complete).then(|| if until.is_stopped() { Cut::Stopped } else { Cut::Time });
+    let step = attended.step;
+    let making = Making { config, data, question: &question, work: &work, terms, texts: &texts, table, step };
     for (place, candidate) in found.candidates.iter().enumerate() {
-        let making = Making { config, input, question: &question, work: &work, terms, texts: &texts, table: &table };
         let Some(made) = making.settle(candidate)? else { continue };
         let complete = found.complete && place == 0;
-        let (recoded, settled, insertion, ceiled) = making.told(candidate, made, (&found, complete, cut), wanted);
-        drop(work);
-        drop(checker);
-        return Ok((Searched { recoded, settled: Some(settled), table }, insertion, ceiled));
+        let (recoded, insertion, ceiled) = making.told(candidate, &made, (&found, complete, cut), wanted);
+        let Made { kept, hidden, .. } = made;
+        let settled = Some(Settled { kept, hidden, aggregated: Vec::new() });
+        return Ok((Searched { recoded, settled }, insertion, ceiled));
     }
     Err(match cut {
         Some(Cut::Stopped) => AnonymizeError::Stopped,
@@ -144,23 +148,18 @@ pub(super) fn ceiled(
 
 /// The texts of cells, by which classes and values are known whatever the order of the input.
 struct Texts<'a> {
-    input: &'a Input,
+    data: &'a Data,
+    records: &'a Records,
     of_value: &'a Keyed,
     /// By value of the sensitive domain: a number of its text.
     marks: Vec<u64>,
 }
 
 impl<'a> Texts<'a> {
-    fn new(input: &'a Input, column: &[u32], of_value: &'a Keyed) -> Self {
-        let mut texts =
-            Self { input, of_value, marks: vec![0; column.iter().max().map_or(0, |&most| most as usize + 1)] };
-        let attribute = input.sensitive[0];
-        let mut known = vec![false; texts.marks.len()];
-        for (&value, &code) in column.iter().zip(&input.batch.columns[attribute]) {
-            if !std::mem::replace(&mut known[value as usize], true) {
-                texts.marks[value as usize] = texts.mark(input.books[attribute].cell(code, 0));
-            }
-        }
+    fn new(data: &'a Data, records: &'a Records, of_value: &'a Keyed) -> Self {
+        let mut texts = Self { data, records, of_value, marks: Vec::new() };
+        let book = &data.input.books[data.input.sensitive[0]];
+        texts.marks = data.sensitive[0].codes.iter().map(|&code| texts.mark(book.cell(code, 0))).collect();
         texts
     }
 
@@ -169,14 +168,16 @@ impl<'a> Texts<'a> {
         if cell == SUPPRESSED {
             return 0;
         }
-        (self.of_value.digest(self.input.books[self.input.sensitive[0]].text(cell).as_bytes()) >> 64) as u64
+        let input = &self.data.input;
+        (self.of_value.digest(input.books[input.sensitive[0]].text(cell).as_bytes()) >> 64) as u64
     }
 
     fn class(&self, policy: &[u8], row: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for (&attribute, &level) in self.input.quasi.iter().zip(policy) {
-            let book = &self.input.books[attribute];
-            let text = book.text(book.cell(self.input.batch.columns[attribute][row as usize], usize::from(level)));
+        let columns = self.records.quasi.iter().zip(&self.data.quasi).zip(&self.data.input.quasi);
+        for (((column, values), &attribute), &level) in columns.zip(policy) {
+            let book = &self.data.input.books[attribute];
+            let text = book.text(book.cell(values.codes[column[row as usize] as usize], usize::from(level)));
             bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
             bytes.extend_from_slice(text.as_bytes());
         }
@@ -187,21 +188,24 @@ impl<'a> Texts<'a> {
 /// Making a release of a candidate.
 struct Making<'a> {
     config: &'a Config,
-    input: &'a Input,
+    data: &'a Data,
     question: &'a Question<'a>,
     work: &'a Work<'a>,
     terms: &'a Terms,
     texts: &'a Texts<'a>,
     table: &'a Table,
+    step: &'a dyn Fn(Step),
 }
 
 /// A release that hides its counterfeits.
 struct Made {
-    settled: Settled,
+    kept: Kept,
+    hidden: Hidden,
+    /// By class: as which it was found among `kept`.
+    found: BTreeMap<u32, u32>,
+    leaving: Leaving,
     filled: Filled,
     rce: Rce,
-    /// By settled record: its class.
-    class_of: Vec<u32>,
 }
 
 /// How often what leaves is settled again because a class could not be filled.
@@ -212,25 +216,33 @@ impl Making<'_> {
     fn settle(&self, candidate: &Candidate) -> Result<Option<Made>, AnonymizeError> {
         let (records, k) = (self.question.records, self.config.privacy.crowd());
         let policy = &candidate.policy;
+        let book = &self.data.input.books[self.data.input.sensitive[0]];
+        let (column, codes) = (&records.sensitive[0].0, &self.data.sensitive[0].codes);
         let mut rows = self.work.leaving(policy).rows;
-        let at = self.input.leaving.iter().position(|&a| a == self.input.sensitive[0]).unwrap_or_default();
-        let book = &self.input.books[self.input.sensitive[0]];
         for _ in 0..TURNS {
-            let recoded = self.recoded(policy, &rows);
-            let settled = settle_exactly(self.input, &recoded, (records, self.table), &self.terms.models, k)?;
-            let leaving = self.work.lines(policy, settled.rows.iter().map(|&row| row as u32).collect());
+            let lines = self.work.lines(policy, rows);
+            let (kept, found) = self.kept(policy, &lines);
+            let (data, table, models, step) = (self.data, self.table, &self.terms.models, self.step);
+            let hidden = hidden(&ToHide { data, kept: &kept, table, models, k, known: &records.rare, step })?;
+            rows = lines.rows;
+            rows.retain(|row| hidden.lost.binary_search(row).is_err());
+            let leaving = self.work.lines(policy, rows);
             if self.table.records() - leaving.rows.len() as u64 > self.question.checker.limit()
                 || leaving.rows.is_empty()
             {
                 return Ok(None);
             }
-            let shown: Vec<u32> = settled.cells[at].clone();
+            let shows = |row: &u32| match hidden.masked.binary_search(row) {
+                Ok(_) => SUPPRESSED,
+                Err(_) => book.cell(codes[column[*row as usize] as usize], 0),
+            };
+            let shown: Vec<CellId> = leaving.rows.iter().map(shows).collect();
             let (hides, mark) = (|cell: u32| !book.is_exact(cell), |cell: u32| self.texts.mark(cell));
             let filled = self.work.fill(policy, &leaving, &shown, &hides, &mark);
             if filled.removed.is_empty() {
                 let beside = 1.0 / records.sensitive[0].1.max(1) as f64;
                 let rce = self.work.rce(policy, &leaving, &shown, &filled, (&hides, beside));
-                return Ok(Some(Made { settled, filled, rce, class_of: leaving.class_of }));
+                return Ok(Some(Made { kept, hidden, found, leaving, filled, rce }));
             }
             let stays = |(row, class): (&u32, &u32)| filled.removed.binary_search(class).is_err().then_some(*row);
             rows = leaving.rows.iter().zip(&leaving.class_of).filter_map(stays).collect();
@@ -238,70 +250,72 @@ impl Making<'_> {
         Ok(None)
     }
 
-    /// One pass by which `rows` leave; of its figures only what settling needs.
-    fn recoded(&self, policy: &[u8], rows: &[u32]) -> Recoded {
-        let mut by = vec![None; self.question.records.len()];
-        rows.iter().for_each(|&row| by[row as usize] = Some(0));
-        let found =
-            Searches { best: None, complete: true, checked: 0, seconds: 0.0, history: Vec::new(), knowledge_bytes: 0 };
-        let pass = Pass {
-            policy: policy.into(),
-            records: self.table.records(),
-            released: rows.len() as u64,
-            refused: 0,
-            classes: 0,
-            quality: 0.0,
-            found: found.clone(),
-        };
-        Recoded {
-            passes: vec![pass],
-            by,
-            searches: vec![found],
-            after_first: None,
-            account: self.question.checker.account(policy),
-            limit: self.question.checker.limit(),
-            cut: None,
+    /// The classes of `lines`, and as which of them each class was found.
+    fn kept(&self, policy: &[u8], lines: &Leaving) -> (Kept, BTreeMap<u32, u32>) {
+        let mut sizes: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
+        for (&row, &class) in lines.rows.iter().zip(&lines.class_of) {
+            sizes.entry(class).or_insert((row, 0)).1 += 1;
         }
+        let mut kept = Kept::new(self.data, std::iter::once(policy));
+        for &(row, records) in sizes.values() {
+            let values: Vec<u32> = self.question.records.quasi.iter().map(|column| column[row as usize]).collect();
+            kept.add(self.data, 0, &values, SettledClass { row, records, leaves: true });
+        }
+        kept.join(&self.data.input.books, &self.data.input.quasi);
+        (kept, sizes.into_keys().zip(0..).collect())
     }
 
     /// The figures of what was made.
     fn told(
         &self,
         candidate: &Candidate,
-        made: Made,
+        made: &Made,
         (found, complete, cut): (&Found, bool, Option<Cut>),
         wanted: &Wanted,
-    ) -> (Recoded, Settled, Insertion, Ceiled) {
-        let rows: Vec<u32> = made.settled.rows.iter().map(|&row| row as u32).collect();
-        let mut recoded = self.recoded(&candidate.policy, &rows);
-        recoded.account = self.account(&candidate.policy, &rows, &made.class_of);
-        let best =
-            Best { policy: candidate.policy.clone(), cost: made.rce.marginal, suppressed: recoded.account.suppressed };
-        let search = Searches { best: Some(best), complete, checked: found.checked, ..recoded.searches[0].clone() };
-        let pass = &mut recoded.passes[0];
-        pass.classes = recoded.account.classes;
-        pass.quality = recoded.account.worth.of(Measure::Loss);
-        pass.found = search.clone();
-        recoded.searches = vec![search];
-        recoded.cut = cut;
+    ) -> (Recoded, Insertion, Ceiled) {
+        let Made { leaving, filled, rce, .. } = made;
+        let account = self.account(&candidate.policy, &leaving.rows, &leaving.class_of);
+        let best = Best { policy: candidate.policy.clone(), cost: rce.marginal, suppressed: account.suppressed };
+        let search = Searches {
+            best: Some(best),
+            complete,
+            checked: found.checked,
+            seconds: 0.0,
+            history: Vec::new(),
+            knowledge_bytes: 0,
+        };
+        let pass = Pass {
+            policy: candidate.policy.clone(),
+            records: self.table.records(),
+            released: leaving.rows.len() as u64,
+            refused: 0,
+            classes: account.classes,
+            quality: account.worth.of(Measure::Loss),
+            found: search.clone(),
+        };
+        let recoded = Recoded {
+            passes: vec![pass],
+            classes: Vec::new(),
+            searches: vec![search],
+            after_first: None,
+            account,
+            before: self.question.checker.raw_worth(&self.table.lattice().bottom()),
+            limit: self.question.checker.limit(),
+            cut,
+        };
         let degree = self.work.degree(&candidate.policy);
         let h = wanted.h.unwrap_or(degree);
-        let mut like: BTreeMap<u32, usize> = BTreeMap::new();
-        for (at, &class) in made.class_of.iter().enumerate() {
-            like.entry(class).or_insert(at);
-        }
         let mut insertion =
             Insertion { lines: wanted.lines, h, catalog: wanted.catalog.clone(), ..Insertion::default() };
-        let filled = &made.filled;
         for group in &filled.groups {
             let mut counts: BTreeMap<CellId, u64> = BTreeMap::new();
             for &at in group {
                 for (&value, &count) in &filled.classes[at].counterfeits {
-                    insertion.counterfeits.push((like[&filled.number[at]], value, count));
+                    insertion.counterfeits.push((made.found[&filled.number[at]], value, count));
                     *counts.entry(value).or_default() += u64::from(count);
                 }
             }
-            let classes = group.iter().map(|&at| like[&filled.number[at]]).collect();
+            let classes = group.iter().map(|&at| made.found[&filled.number[at]]).collect();
             insertion.groups.push((classes, counts.into_iter().collect()));
         }
         let has_any = |class: &&Class| !class.counterfeits.is_empty();
@@ -313,9 +327,9 @@ impl Making<'_> {
             counterfeits: filled.counterfeits(),
             filled: filled.classes.iter().filter(has_any).count() as u64,
             groups: (filled.groups.len() as u64, filled.classes.len() as u64),
-            rce: made.rce,
+            rce: *rce,
         };
-        (recoded, made.settled, insertion, told)
+        (recoded, insertion, told)
     }
 
     /// What leaves, by every measure: of true records alone.

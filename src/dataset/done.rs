@@ -5,7 +5,7 @@ use super::ceiling::Ceiled;
 use super::summary::{People, RawRisk};
 use crate::anonymity::lattice::passes::Recoded;
 use crate::anonymity::lattice::search::Strategy;
-use crate::anonymity::quality::{Measure, Worth};
+use crate::anonymity::quality::Measure;
 use crate::config::Transformation;
 use crate::release::verified::Risk;
 
@@ -24,10 +24,8 @@ pub struct Anonymized {
     pub labels: Vec<Vec<String>>,
     /// As configured: one policy for all records, or one a pass.
     pub transformation: Transformation,
-    /// The policies, by which of them each record leaves, and how many are suppressed.
+    /// The policies, and how many records are suppressed.
     pub recoded: Recoded,
-    /// Every measure of the records as they are, nothing generalized.
-    pub before: Worth,
     /// The measure that the search has optimized.
     pub measure: Measure,
     /// The way through the lattice, as configured.

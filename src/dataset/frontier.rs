@@ -2,9 +2,9 @@
 
 use super::aggregate;
 use super::attended::Attended;
-use super::coded::coded;
+use super::data;
 use super::error::{AnonymizeError, problem};
-use super::search::{Searched, searched, terms};
+use super::search::{Searched, searched, table, terms};
 use super::source::Source;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::until::Until;
@@ -44,8 +44,9 @@ pub fn frontier(
         let message = "a frontier is of generalization alone, and counterfeits would count in it".to_owned();
         return Err(problem(file, "anonymize.ceiling.lines", message, "remove the key for --frontier"));
     }
-    let mut coded = coded(config, file, source, attended)?;
-    let aggregates = aggregate::asked(config, file, &coded.input.schema)?;
+    let mut data = data::read(config, file, source, attended)?;
+    let aggregates = aggregate::asked(config, file, &data.input.schema)?;
+    let (mut table, pool) = table(&data, &terms(config, file, &data)?, attended)?;
     let measure = config.anonymize.measure;
     let searching = Instant::now();
     let clock = || searching.elapsed();
@@ -57,9 +58,10 @@ pub fn frontier(
         }
         let mut config = config.clone();
         config.privacy.k = usize::try_from(k).unwrap_or(usize::MAX);
-        let terms = terms(&config, file, &coded.input, &coded.sensitive_domains)?;
+        let terms = terms(&config, file, &data)?;
         let time = until.share(1.0 / (ks.len() - index) as f64);
-        let Searched { recoded, .. } = searched(&config, &mut coded, &aggregates, &terms, time, attended.watch)?;
+        let of = (&mut data, &mut table);
+        let Searched { recoded, .. } = searched(of, &pool, (&config, &terms), &aggregates, time, attended)?;
         let possible = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;
         points.push(Point {
             k,
@@ -68,7 +70,7 @@ pub fn frontier(
             policy: recoded
                 .passes
                 .first()
-                .map_or_else(|| coded.domains.iter().map(Domain::top).collect(), |pass| pass.policy.to_vec()),
+                .map_or_else(|| data.domains().iter().map(Domain::top).collect(), |pass| pass.policy.to_vec()),
             passes: recoded.passes.len(),
             complete: recoded.is_proved(),
         });

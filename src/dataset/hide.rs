@@ -1,175 +1,309 @@
-//! The cells that leave: quasi cells by the policies, and sensitive cells exactly or as `*`, so that `*` says neither who
-//! nor what ([`crate::anonymity::treatment::hide`]).
+//! The sensitive cells that leave: exactly or as `*`, so that `*` says neither who nor what ([`crate::anonymity::treatment::hide`]).
 //!
-//! A data set is one large batch. The search judges classes by what they will show: values that fewer than k people have
-//! count for nothing there. What it cannot know is who covers for them, so a class whose models do not survive that shows
-//! nothing of the attribute.
+//! A data set is one large batch. The search judges classes by what they will show: values that fewer than k people have count for nothing there.
+//! What it cannot know is who covers for them, so a class whose models do not survive that shows nothing of the attribute.
+//!
+//! A class none of whose values is rare hides nothing: it shows what it has, and its models are satisfied, since the search has judged just that
+//! (classes of several passes that print the same satisfy together what each does). Held are the records of the other classes. What those beside
+//! them show is known by its people, k of them for each value, which is all that [`Hiding`] asks of lines beside its own. Cells only ever grow
+//! coarser: so where every value of a class that is not held has its k people at the end, it had them all the way, and what was settled is what
+//! would have been settled with all records held. Where one has not, its classes are held too, and it begins again.
 
-use super::aggregate::{AggregateQuestion, Aggregated, aggregate};
+use super::codes::{Block, Wanted};
+use super::data::{Data, Values};
 use super::error::AnonymizeError;
+use super::kept::Kept;
 use super::read::Input;
-use crate::anonymity::lattice::passes::Recoded;
-use crate::anonymity::lattice::table::{NOBODY, Records, Table};
+use super::step::Step;
+use super::support::Support;
+use crate::anonymity::lattice::table::Table;
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
 use crate::anonymity::treatment::hide::{Hiding, Models, Side};
-use crate::records::codebook::{CellId, SUPPRESSED};
-use crate::records::digest::DigestKey;
+use crate::records::codebook::SUPPRESSED;
+use crate::records::digest::{ContentKey, DigestKey, mix};
 use crate::records::holders::Holders;
+use crate::records::subject::NO_SUBJECT;
+use crate::records::table::Batch;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a policy becomes.
-pub struct Settled {
-    /// The records that leave.
-    pub rows: Vec<usize>,
-    /// By attribute that leaves, and row of `rows`.
-    pub cells: Vec<Vec<CellId>>,
-    pub aggregated: Vec<Aggregated>,
-    /// Sensitive cells that leave as `*`.
-    pub hidden: u64,
-    /// Records of classes whose `*` would say what it hides: they do not leave.
+/// What hides in the records that leave.
+#[derive(Debug, Default)]
+pub struct Hidden {
+    /// Records of classes that cannot hide what they must: they do not leave. Ascending.
     pub lost: Vec<u32>,
+    /// Records that leave and hide something. Ascending.
+    pub masked: Vec<u32>,
+    /// What each of them hides, a bit by sensitive attribute: so many words that each attribute has one.
+    pub masks: Vec<u32>,
+    /// By sensitive attribute: whether some record that leaves shows its value.
+    pub shows: Vec<bool>,
+    /// By sensitive attribute and value: whether fewer than k people have it among the records that a policy keeps.
+    pub rare: Vec<Vec<bool>>,
 }
 
-/// By sensitive attribute and value: whether fewer than k people have it among the records that `leave`.
-pub fn rare(records: &Records, leaves: impl Fn(usize) -> bool, k: usize) -> Vec<Vec<bool>> {
-    let of = |(column, values): &(Vec<u32>, usize)| -> Vec<bool> {
-        let mut people: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); *values];
-        for (row, &value) in column.iter().enumerate().filter(|(row, _)| leaves(*row)) {
-            let person = records.subjects.as_ref().map_or(row as u32, |subjects| subjects[row]);
-            let known = &mut people[value as usize];
-            if person != NOBODY && known.len() < k {
-                known.insert(person);
+/// Bytes of a record of a class that is held while it is settled, and of each of its sensitive cells.
+const A_RECORD: u64 = 360;
+const A_CELL: u64 = 40;
+
+const FEWER_HIDING: &str = "give rare sensitive values a coarser spelling in the input, leave a sensitive attribute out, or allow more (--memory)";
+
+/// What is asked of what hides.
+pub struct Asked<'a> {
+    pub data: &'a Data,
+    pub kept: &'a Kept,
+    pub table: &'a Table,
+    pub models: &'a [Model],
+    pub k: usize,
+    /// By sensitive attribute and value: what the search took to be hidden.
+    pub known: &'a [Vec<bool>],
+    pub step: &'a dyn Fn(Step),
+}
+
+/// The records of the classes that are held.
+#[derive(Default)]
+struct Held {
+    /// Their numbers, ascending.
+    numbers: Vec<u32>,
+    people: Vec<u32>,
+    digests: Vec<u64>,
+    classes: Vec<u32>,
+    /// By sensitive attribute: their values.
+    values: Vec<(Vec<u32>, usize)>,
+}
+
+/// Settles the sensitive cells of the records of the classes that leave.
+pub fn hidden(asked: &Asked<'_>) -> Result<Hidden, AnonymizeError> {
+    let Asked { data, kept, known, .. } = *asked;
+    if data.sensitive.is_empty() {
+        return Ok(Hidden::default());
+    }
+    let leaves = !kept.sizes.is_empty();
+    let rare = asked.rare()?;
+    let mut doubtful = rare.clone();
+    for (doubtful, known) in doubtful.iter_mut().flatten().zip(known.iter().flatten()) {
+        *doubtful |= *known;
+    }
+    // What prints no exact value hides by itself.
+    for (doubtful, (values, &attribute)) in doubtful.iter_mut().zip(data.sensitive.iter().zip(&data.input.sensitive)) {
+        let book = &data.input.books[attribute];
+        for (doubtful, &code) in doubtful.iter_mut().zip(&values.codes) {
+            let cell = book.cell(code, 0);
+            *doubtful |= cell == SUPPRESSED || !book.is_exact(cell);
+        }
+    }
+    loop {
+        let affected = asked.affected(&doubtful)?;
+        if !affected.contains(&true) {
+            return Ok(Hidden { shows: vec![leaves; data.sensitive.len()], rare, ..Hidden::default() });
+        }
+        let (held, beside) = asked.held(&affected)?;
+        match asked.settled(&held, &beside)? {
+            Settled::As(hidden) => return Ok(Hidden { rare, ..hidden }),
+            Settled::Lacks(more) => more.into_iter().for_each(|(attribute, value)| doubtful[attribute][value] = true),
+        }
+    }
+}
+
+enum Settled {
+    As(Hidden),
+    /// These values of classes that are not held lack people by now.
+    Lacks(Vec<(usize, usize)>),
+}
+
+impl Asked<'_> {
+    fn attributes(&self) -> Vec<usize> {
+        let input = &self.data.input;
+        input.quasi.iter().chain(&input.sensitive).copied().collect()
+    }
+
+    /// Hands over the records of classes that leave: the block, the place in it and the class of each.
+    fn each(
+        &self,
+        (digests, people): (bool, bool),
+        visit: &mut dyn FnMut(&Block, u32, u32) -> Result<(), AnonymizeError>,
+    ) -> Result<(), AnonymizeError> {
+        let attributes = self.attributes();
+        let codes = &self.data.codes;
+        codes.each(Wanted { attributes: &attributes, digests, people }, &mut |block| {
+            (self.step)(Step::Counting { records: block.start as u64, of: codes.rows as u64 });
+            for &at in &block.released {
+                if let Some(found) = self.kept.found(block, at) {
+                    visit(block, at, self.kept.class_of(found))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The values of a record, by sensitive attribute.
+    fn values<'b>(&'b self, block: &'b Block, at: u32) -> impl Iterator<Item = (usize, u32)> + 'b {
+        let columns = block.codes[self.data.quasi.len()..].iter().zip(&self.data.sensitive).enumerate();
+        columns.map(move |(number, (codes, values))| (number, values.value_of[codes[at as usize] as usize]))
+    }
+
+    fn support<P: Copy + PartialEq>(&self) -> Support<P> {
+        Support::new(self.k, self.data.sensitive.iter().map(|values| values.codes.len()))
+    }
+
+    /// By sensitive attribute and value: whether fewer than k people have it among the records of classes that leave.
+    fn rare(&self) -> Result<Vec<Vec<bool>>, AnonymizeError> {
+        let mut support = self.support();
+        self.each((false, true), &mut |block, at, _| {
+            let person = block.people[at as usize];
+            self.values(block, at).for_each(|(attribute, value)| support.add(attribute, value, person));
+            Ok(())
+        })?;
+        Ok(support.rare())
+    }
+
+    /// By class: whether any of its records has a doubtful value.
+    fn affected(&self, doubtful: &[Vec<bool>]) -> Result<Vec<bool>, AnonymizeError> {
+        let mut affected = vec![false; self.kept.sizes.len()];
+        let occurs = |(number, values): (usize, &Values)| {
+            values.counts.iter().zip(&doubtful[number]).any(|(count, doubtful)| *count > 0 && *doubtful)
+        };
+        if !self.data.sensitive.iter().enumerate().any(occurs) {
+            return Ok(affected);
+        }
+        self.each((false, false), &mut |block, at, class| {
+            affected[class as usize] |= self.values(block, at).any(|(number, value)| doubtful[number][value as usize]);
+            Ok(())
+        })?;
+        Ok(affected)
+    }
+
+    /// The records of the affected classes, and the people of the values of the others.
+    fn held(&self, affected: &[bool]) -> Result<(Held, Support<u64>), AnonymizeError> {
+        let records: u64 = self.kept.sizes.iter().zip(affected).filter(|(_, is)| **is).map(|(size, _)| size).sum();
+        let sensitive = &self.data.sensitive;
+        let needed = records * (A_RECORD + A_CELL * sensitive.len() as u64)
+            + sensitive.iter().map(|values| values.codes.len() as u64).sum::<u64>() * 8 * (self.k as u64 + 8);
+        let room = self.data.room;
+        let (table, kept) = (self.table.bytes() as u64, self.kept.bytes());
+        let what = || {
+            format!("the {records} records of classes with rare sensitive values (beside {} classes)", affected.len())
+        };
+        room.holds(what, needed + table + kept, FEWER_HIDING)?;
+        let values = sensitive.iter().map(|values| (Vec::new(), values.codes.len())).collect();
+        let mut held = Held { values, ..Held::default() };
+        let mut beside = self.support();
+        self.each((true, true), &mut |block, at, class| {
+            let digest = block.digests[at as usize];
+            if affected[class as usize] {
+                held.numbers.push(block.start as u32 + at);
+                held.people.push(block.people[at as usize]);
+                held.digests.push(digest);
+                held.classes.push(class);
+                self.values(block, at).for_each(|(number, value)| held.values[number].0.push(value));
+            } else if digest != NO_SUBJECT {
+                self.values(block, at).for_each(|(number, value)| beside.note(number, value, digest));
+            } else {
+                // Nobody shows it, and it lacks people all the same.
+                self.values(block, at).for_each(|(number, value)| beside.meet(number, value));
+            }
+            Ok(())
+        })?;
+        Ok((held, beside))
+    }
+
+    /// Settles what is held.
+    fn settled(&self, held: &Held, beside: &Support<u64>) -> Result<Settled, AnonymizeError> {
+        let (input, sensitive) = (&self.data.input, &self.data.sensitive);
+        let mut batch = Batch::new(input.schema.attributes.len());
+        batch.subjects.clone_from(&held.digests);
+        for (&attribute, (values, column)) in input.sensitive.iter().zip(sensitive.iter().zip(&held.values)) {
+            batch.columns[attribute] = column.0.iter().map(|&value| values.codes[value as usize]).collect();
+        }
+        // Numbers of classes as keys: spread, and different where they are.
+        let spread = |&class: &u32| u128::from(mix(u64::from(class))) << 64 | u128::from(mix(!u64::from(class)));
+        let class: Vec<u128> = held.classes.iter().map(spread).collect();
+        let keyed = input.key.keyed("beside the classes that are held");
+        let bases: Vec<u128> = input.schema.attributes.iter().map(|a| keyed.digest(a.name.as_bytes())).collect();
+        let mut holders = Holders::default();
+        for (number, &attribute) in input.sensitive.iter().enumerate() {
+            for (&code, people) in sensitive[number].codes.iter().zip(beside.people(number)) {
+                let value = input.books[attribute].digests(0)[code as usize];
+                holders.add(bases[attribute].wrapping_add(value), people);
             }
         }
-        people.into_iter().map(|people| people.len() < k).collect()
-    };
-    records.sensitive.iter().map(of).collect()
-}
-
-/// Settles the records that leave by a pass, at its policy.
-pub fn settle(
-    input: &mut Input,
-    recoded: &Recoded,
-    aggregates: &[AggregateQuestion],
-    (records, table): (&Records, &Table),
-    models: &[Model],
-    k: usize,
-) -> Result<Settled, AnonymizeError> {
-    let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
-    let mut cells = cells(input, recoded, &rows);
-    let aggregated = aggregate(input, aggregates, &rows, &mut cells, k)?;
-    settle_beside(input, Quasi { rows, cells, aggregated }, (records, table), models, k)
-}
-
-/// As [`settle`], where nothing is aggregated.
-pub fn settle_exactly(
-    input: &Input,
-    recoded: &Recoded,
-    of: (&Records, &Table),
-    models: &[Model],
-    k: usize,
-) -> Result<Settled, AnonymizeError> {
-    let rows: Vec<usize> = (0..input.batch.rows()).filter(|&row| recoded.by[row].is_some()).collect();
-    let cells = cells(input, recoded, &rows);
-    settle_beside(input, Quasi { rows, cells, aggregated: Vec::new() }, of, models, k)
-}
-
-/// Records whose quasi cells are settled; by attribute that leaves, and row of `rows`.
-struct Quasi {
-    rows: Vec<usize>,
-    cells: Vec<Vec<CellId>>,
-    aggregated: Vec<Aggregated>,
-}
-
-/// Settles the sensitive cells beside quasi cells.
-fn settle_beside(
-    input: &Input,
-    quasi: Quasi,
-    (records, table): (&Records, &Table),
-    models: &[Model],
-    k: usize,
-) -> Result<Settled, AnonymizeError> {
-    let Quasi { rows, mut cells, aggregated } = quasi;
-    let mut class = vec![0u128; input.batch.rows()];
-    for (&attribute, column) in input.leaving.iter().zip(&cells).filter(|(a, _)| input.quasi.contains(a)) {
-        for (&row, &cell) in rows.iter().zip(column) {
-            class[row] = class[row].wrapping_add(input.books[attribute].digest(cell));
+        let order = content_key(self.data)?.keyed("who covers");
+        let side = |(position, &attribute): (usize, &usize)| Side {
+            attribute,
+            levels: 1,
+            protected: self.models.iter().any(|model| model.attribute() == Some(position)),
+            floors: vec![0; held.numbers.len()],
+        };
+        let sides = input.sensitive.iter().enumerate().map(side).collect();
+        let mut judged =
+            OfData::new(input, &held.values, self.table, self.models).map_err(|e| AnonymizeError::Terms(e.into()))?;
+        let hiding = Hiding {
+            batch: &batch,
+            books: &input.books,
+            k: self.k,
+            strict: false,
+            bases: &bases,
+            order: &|row| order.digest(&held.people[row as usize].to_be_bytes()),
+            holders: &holders,
+            class: &class,
+            bare: false,
+            beside: beside.any(),
+        };
+        let settled = hiding.settle(sides, (0..held.numbers.len() as u32).collect(), &mut judged);
+        let lost: BTreeSet<u32> = settled.failing.iter().copied().collect();
+        let leaving = || (0..held.numbers.len() as u32).filter(|row| !lost.contains(row));
+        let mut lacking = Vec::new();
+        for (number, cells) in settled.columns.iter().enumerate() {
+            let mut people: Vec<Vec<u64>> = beside.people(number).to_vec();
+            for row in leaving().filter(|&row| cells[row as usize] != SUPPRESSED) {
+                let (value, person) = (held.values[number].0[row as usize] as usize, held.digests[row as usize]);
+                let known = &mut people[value];
+                if person != NO_SUBJECT && known.len() < self.k && !known.contains(&person) {
+                    known.push(person);
+                }
+            }
+            let lacks = (0..people.len()).filter(|&value| beside.is_met(number, value) && people[value].len() < self.k);
+            lacking.extend(lacks.map(|value| (number, value)));
         }
+        if !lacking.is_empty() {
+            return Ok(Settled::Lacks(lacking));
+        }
+        let shows = |cells: &Vec<u32>| beside.any() || leaving().any(|row| cells[row as usize] != SUPPRESSED);
+        let mut hidden = Hidden {
+            shows: settled.columns.iter().map(shows).collect(),
+            lost: lost.iter().map(|&row| held.numbers[row as usize]).collect(),
+            ..Hidden::default()
+        };
+        for row in leaving() {
+            let hides = |cells: &Vec<u32>| cells[row as usize] == SUPPRESSED;
+            if settled.columns.iter().any(hides) {
+                hidden.masked.push(held.numbers[row as usize]);
+                let word = |columns: &[Vec<u32>]| {
+                    columns.iter().enumerate().fold(0, |mask, (at, cells)| mask | u32::from(hides(cells)) << at)
+                };
+                hidden.masks.extend(settled.columns.chunks(u32::BITS as usize).map(word));
+            }
+        }
+        Ok(Settled::As(hidden))
     }
-    let side = |(position, &attribute): (usize, &usize)| Side {
-        attribute,
-        levels: 1,
-        protected: models.iter().any(|model| model.attribute() == Some(position)),
-        floors: vec![0; input.batch.rows()],
-    };
-    let sides = input.sensitive.iter().enumerate().map(side).collect();
-    let mut judged =
-        OfData::new(input, &records.sensitive, table, models).map_err(|e| AnonymizeError::Terms(e.into()))?;
-    let bases: Vec<u128> = input.schema.attributes.iter().map(|_| 0).collect();
-    let order = content_key(input).keyed("who covers");
-    let person = |row: u32| input.subjects.as_ref().map_or(row, |subjects| subjects[row as usize]);
-    let hiding = Hiding {
-        batch: &input.batch,
-        books: &input.books,
-        k,
-        strict: false,
-        bases: &bases,
-        order: &|row| order.digest(&person(row).to_be_bytes()),
-        holders: &Holders::default(),
-        class: &class,
-        bare: false,
-        beside: false,
-    };
-    let hidden = hiding.settle(sides, rows.iter().map(|&row| row as u32).collect(), &mut judged);
-    let lost: BTreeSet<u32> = hidden.failing.iter().copied().collect();
-    for (&attribute, column) in input.sensitive.iter().zip(&hidden.columns) {
-        let at = input.leaving.iter().position(|&a| a == attribute).unwrap_or_default();
-        cells[at] = rows.iter().map(|&row| column[row]).collect();
-    }
-    let stays: Vec<bool> = rows.iter().map(|&row| !lost.contains(&(row as u32))).collect();
-    for column in &mut cells {
-        let mut stays = stays.iter();
-        column.retain(|_| stays.next().copied().unwrap_or(false));
-    }
-    let suppressed = |(&a, column): (&usize, &Vec<CellId>)| {
-        let counts = input.sensitive.contains(&a);
-        column.iter().filter(|cell| counts && **cell == SUPPRESSED).count() as u64
-    };
-    Ok(Settled {
-        hidden: input.leaving.iter().zip(&cells).map(suppressed).sum(),
-        rows: rows.into_iter().zip(stays).filter(|(_, stays)| *stays).map(|(row, _)| row).collect(),
-        cells,
-        aggregated,
-        lost: lost.into_iter().collect(),
-    })
 }
 
 /// The order in which people cover is that of the data under a secret: with the same secret a second release of the same data
 /// hides the same cells, and comparing the two tells nothing.
-pub(super) fn content_key(input: &Input) -> DigestKey {
-    let texts = input.books.iter().zip(&input.batch.columns).flat_map(|(book, column)| {
-        let name = std::iter::once(book.attribute().name.as_bytes());
-        name.chain(column.iter().map(|&code| book.canonical(code).as_bytes()))
-    });
-    DigestKey::of_content(std::iter::once(input.covers.0.as_slice()).chain(texts))
-}
-
-/// By attribute that leaves and row of `rows`: the cell on the level of the pass that the record leaves by.
-fn cells(input: &Input, recoded: &Recoded, rows: &[usize]) -> Vec<Vec<CellId>> {
-    let of = |&attribute: &usize| -> Vec<CellId> {
-        let (book, column) = (&input.books[attribute], &input.batch.columns[attribute]);
-        let at = input.quasi.iter().position(|&a| a == attribute);
-        let level = |row: usize| match (at, recoded.by[row]) {
-            (Some(at), Some(pass)) => usize::from(recoded.passes[usize::from(pass)].policy[at]),
-            _ => 0,
-        };
-        rows.iter().map(|&row| book.cell(column[row], level(row))).collect()
-    };
-    input.leaving.iter().map(of).collect()
+pub fn content_key(data: &Data) -> Result<DigestKey, AnonymizeError> {
+    let mut key = ContentKey::default();
+    key.add(&data.input.covers.0);
+    for (attribute, book) in data.input.books.iter().enumerate() {
+        key.add(book.attribute().name.as_bytes());
+        data.codes.each(Wanted { attributes: &[attribute], ..Wanted::default() }, &mut |block| {
+            block.codes[0].iter().for_each(|&code| key.add(book.canonical(code).as_bytes()));
+            Ok(())
+        })?;
+    }
+    Ok(key.finish())
 }
 
 /// The models of a data set, each asked of the values that a class shows.
-pub struct OfData<'a> {
+struct OfData<'a> {
     /// By sensitive attribute and row: its value.
     values: &'a [(Vec<u32>, usize)],
     /// By sensitive attribute: its position in the schema, and its models.
@@ -179,7 +313,7 @@ pub struct OfData<'a> {
 
 impl<'a> OfData<'a> {
     /// The models of the sensitive attributes of `input`, of which `values` has a column each; `table` knows the whole.
-    pub fn new(
+    fn new(
         input: &Input,
         values: &'a [(Vec<u32>, usize)],
         table: &Table,

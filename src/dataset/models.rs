@@ -62,7 +62,7 @@ pub fn models(
                 Model::Closeness { attribute, t: model.t.unwrap_or_default(), ground }
             }
             (ModelKind::DeltaPresence, _) => {
-                if input.subjects.is_some() {
+                if input.schema.subject.is_some() {
                     let message = "delta_presence counts records, and the schema names a subject".to_owned();
                     let remedy = "give one record a person, and the subject the role identifier";
                     return Err(problem(file, key("kind"), message, remedy));

@@ -1,13 +1,11 @@
-//! The whole input as columns of codes.
+//! The source, batch by batch, and what the schema makes of it.
 
 use super::error::{AnonymizeError, named, problem};
-use super::source::Source;
-use crate::config::Config;
-use crate::config::{Secret, format_size};
-use crate::records::codebook::{Codebook, UNCOVERED};
+use crate::config::{Config, Secret};
+use crate::records::codebook::Codebook;
 use crate::records::digest::DigestKey;
 use crate::records::schema::{Role, Schema};
-use crate::records::subject::{NO_SUBJECT, Subjects};
+use crate::records::subject::Subjects;
 use crate::records::table::Batch;
 use crate::start::checked::explode_problems;
 use crate::start::doubts::shape_title;
@@ -16,24 +14,19 @@ use crate::start::profiles::NotRead;
 use crate::start::sampling::{Take, WholeFileError, read_whole};
 use crate::start::schema::load_schema;
 use crate::start::{nested, profiles};
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Records read, and what the schema makes of them.
+/// What the schema makes of the records that were read.
 pub struct Input {
     pub schema: Arc<Schema>,
     pub books: Vec<Codebook>,
-    pub batch: Batch,
     /// Lines that a quote left open has swallowed.
     pub swallowed: u64,
     /// Positions in the schema, ascending.
     pub quasi: Vec<usize>,
     pub sensitive: Vec<usize>,
-    /// Dense subject numbers; none where every record counts for itself.
-    pub subjects: Option<Vec<u32>>,
-    pub released: Option<Vec<bool>>,
     /// The attributes that leave, in order: the marks of the records to be released do not.
     pub leaving: Vec<usize>,
     /// Digests of this run are made under it.
@@ -57,57 +50,6 @@ pub struct Marks {
     /// By code of it: whether the record is.
     pub released: Vec<bool>,
 }
-
-/// Reads the source into memory; `note` hears what it lacks, also where it cannot be read whole, and `told` how many records there are so far.
-pub fn read(
-    config: &Config,
-    file: &str,
-    source: &Source<'_>,
-    note: &dyn Fn(&Finding),
-    told: &dyn Fn(u64),
-) -> Result<Input, AnonymizeError> {
-    let Begun { schema, books, key } = begin(config, file)?;
-    let mut all = Batch::new(schema.attributes.len());
-    let cells = schema.releasable().count() as u64;
-    let mut too_large = None;
-    let each: &mut Each<'_> = &mut |batch, books| {
-        all.append(batch);
-        let records = all.rows() as u64;
-        told(records);
-        if records * (cells * A_CELL + A_RECORD) + values(books) > source.memory {
-            too_large = Some(records);
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    };
-    let read = encoded(config, file, (&schema, books, &key), source.more, note, each);
-    if let Some(records) = too_large {
-        let (path, limit) = (source.named(&config.source.path), format_size(source.memory));
-        return Err(AnonymizeError::TooLarge { path, records, limit });
-    }
-    let (books, swallowed) = read?;
-    // Cells of profiles are counted by record, as the others are.
-    let of_profiles = |a: usize| match schema.attributes[a].from.join() {
-        Some(_) => all.columns[a].iter().filter(|code| **code == UNCOVERED).count() as u64,
-        None => 0,
-    };
-    note_uncovered(&schema, &books, &of_profiles, note);
-    let begun = Begun { schema: Arc::clone(&schema), books, key };
-    let (mut input, marks) = described(config, file, begun, swallowed, (all.rows() as u64, &of_profiles))?;
-    input.subjects = schema.subject.map(|_| dense(&all.subjects));
-    input.released = marks.as_ref().map(|marks| {
-        all.columns[marks.attribute].iter().map(|&code| marks.released[code as usize]).collect::<Vec<bool>>()
-    });
-    if input.released.as_ref().is_some_and(|marks| !marks.contains(&true)) {
-        return Err(nothing_marked(file));
-    }
-    input.batch = all;
-    Ok(input)
-}
-
-/// Bytes of a cell, and of a record beside its cells, until a data set in memory has left.
-const A_CELL: u64 = 12;
-const A_RECORD: u64 = 64;
 
 /// Bytes of different values.
 pub fn values(books: &[Codebook]) -> u64 {
@@ -184,8 +126,7 @@ pub fn described(
     let of_secret = |secret: &Secret| DigestKey::of_content(std::iter::once(secret.expose()));
     // Without a secret it does: what is drawn anew in each run would let two releases of one file be intersected.
     let covers = config.secret.as_ref().map_or_else(|| DigestKey::of_content(std::iter::empty()), of_secret);
-    let (batch, subjects, released) = (Batch::new(schema.attributes.len()), None, None);
-    Ok((Input { schema, books, batch, swallowed, quasi, sensitive, subjects, released, leaving, key, covers }, marks))
+    Ok((Input { schema, books, swallowed, quasi, sensitive, leaving, key, covers }, marks))
 }
 
 /// No record is to be released.
@@ -249,7 +190,7 @@ pub fn encoded(
         WholeFileError::Source(error) => error.into(),
         WholeFileError::NoColumn(attributes) => AnonymizeError::NoColumn { path: path.clone(), attributes },
         WholeFileError::Rejected { records, first, why } => {
-            AnonymizeError::Rejected { path: named(&super::source::named(path, more)), records, first, why }
+            AnonymizeError::Rejected { path: named(&crate::io::table::named(path, more)), records, first, why }
         }
     })?;
     Ok((books, findings.iter().map(Finding::swallowed_lines).sum()))
@@ -268,17 +209,4 @@ pub fn note_uncovered(
             note(&Finding::Uncovered { attribute: attribute.name.clone(), cells });
         }
     }
-}
-
-/// Digests as dense numbers; nobody is [`NOBODY`](crate::anonymity::lattice::table::NOBODY).
-fn dense(subjects: &[u64]) -> Vec<u32> {
-    let mut number: HashMap<u64, u32> = HashMap::new();
-    let of = |&subject: &u64| {
-        if subject == NO_SUBJECT {
-            return crate::anonymity::lattice::table::NOBODY;
-        }
-        let next = number.len() as u32;
-        *number.entry(subject).or_insert(next)
-    };
-    subjects.iter().map(of).collect()
 }

@@ -1,20 +1,21 @@
 //! The search for a policy, and what would leave by it.
 
-use super::aggregate::AggregateQuestion;
-use super::attended::Watch;
-use super::coded::Coded;
+use super::aggregate::{AggregateQuestion, Aggregated, aggregate};
+use super::attended::Attended;
+use super::data::Data;
 use super::error::AnonymizeError;
-use super::hide::{self, Settled};
+use super::hide::{self, Asked, Hidden};
+use super::kept::Kept;
 use super::models;
-use super::read::Input;
-use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::check::Terms;
 use crate::anonymity::lattice::nearest::{Nearest, nearest};
 use crate::anonymity::lattice::passes::{Cut, Passes, Recoded, recode};
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::lattice::table::Table;
 use crate::anonymity::lattice::until::Until;
+use crate::anonymity::privacy::Model;
 use crate::config::{Config, Transformation};
+use rayon::ThreadPool;
 use std::time::Duration;
 
 /// Passes of local recoding at most.
@@ -24,7 +25,7 @@ const PASSES: u8 = 10;
 const NEAREST: Duration = Duration::from_secs(10);
 
 /// How the records are recoded.
-pub(super) fn passes(config: &Config) -> Passes {
+fn passes(config: &Config) -> Passes {
     let settings = &config.anonymize;
     let most = match settings.transformation {
         Transformation::FullDomain => 1,
@@ -34,72 +35,87 @@ pub(super) fn passes(config: &Config) -> Passes {
 }
 
 /// What is asked of every class.
-pub(super) fn terms(
-    config: &Config,
-    file: &str,
-    input: &Input,
-    sensitive_domains: &[Domain],
-) -> Result<Terms, AnonymizeError> {
-    let models = models::models(config, file, input, sensitive_domains)?;
+pub(super) fn terms(config: &Config, file: &str, data: &Data) -> Result<Terms, AnonymizeError> {
+    let models = models::models(config, file, &data.input, &data.sensitive_domains())?;
     Ok(Terms { models, limit: config.anonymize.suppression_limit, measure: config.anonymize.measure })
 }
 
+/// The distinct records that a search by `terms` goes over, and the threads that it may have.
+pub(super) fn table(data: &Data, terms: &Terms, attended: Attended<'_>) -> Result<(Table, ThreadPool), AnonymizeError> {
+    let of_population = |model: &Model| matches!(model, Model::KMap { .. } | Model::Presence { .. });
+    let table = data.table(terms.models.iter().any(of_population), attended.step)?;
+    let people = data.codes.people.unwrap_or(0);
+    let (table, threads) = data.room.search(table, terms, people, rayon::current_num_threads())?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    Ok((table, pool.map_err(|error| AnonymizeError::Threads(error.to_string()))?))
+}
+
 /// How often the search is made again because values turned out rare among the records that leave.
-pub(super) const TURNS: usize = 8;
+const TURNS: usize = 8;
 /// Share of the time left that a search has which may have to be made again.
-pub(super) const OF_TURN: f64 = 0.75;
+const OF_TURN: f64 = 0.75;
 
 /// What a search came to.
 pub(super) struct Searched {
     pub recoded: Recoded,
     /// None where too much would have to be suppressed.
     pub settled: Option<Settled>,
-    pub table: Table,
+}
+
+/// What would leave.
+pub(super) struct Settled {
+    pub kept: Kept,
+    pub hidden: Hidden,
+    pub aggregated: Vec<Aggregated>,
 }
 
 /// Searches, and settles what would leave; once more where values that hide in it had been taken for common ones, and a
 /// class could not hide them. `until` is the end of them all; where it cuts one short that has found nothing, what the one
 /// before it found leaves.
 pub(super) fn searched(
-    config: &Config,
-    coded: &mut Coded,
+    (data, table): (&mut Data, &mut Table),
+    pool: &ThreadPool,
+    (config, terms): (&Config, &Terms),
     aggregates: &[AggregateQuestion],
-    terms: &Terms,
     until: Until<'_>,
-    watch: Watch<'_>,
+    attended: Attended<'_>,
 ) -> Result<Searched, AnonymizeError> {
-    let Coded { input, domains, records, .. } = coded;
+    let Attended { watch, step, .. } = attended;
     let k = config.privacy.crowd();
-    let mut before: Option<Searched> = None;
     let told = |progress: &Progress| watch(&Progress { left: until.left(), ..progress.clone() });
-    records.rare = hide::rare(records, |row| records.is_released(row), k);
+    let mut before: Option<Searched> = None;
+    let mut known = data.rare(k, step)?;
     for turn in 1.. {
-        let one = records.sensitive.is_empty() || turn == TURNS;
+        let one = data.sensitive.is_empty() || turn == TURNS;
         let time = if one { until } else { until.share(OF_TURN) };
-        let mut recoded = recode(domains, records, terms, passes(config), time, &told)?;
-        let table = Table::new(domains.clone(), records)?;
+        table.set_rare(&known);
+        let mut recoded = pool.install(|| recode(table, terms, passes(config), time, &told))?;
         if recoded.passes.is_empty() || recoded.account.suppressed > recoded.limit {
             if let Some(mut before) = before.filter(|_| recoded.cut.is_some()) {
                 before.recoded.cut = recoded.cut;
                 return Ok(before);
             }
-            return Ok(Searched { recoded, settled: None, table });
+            return Ok(Searched { recoded, settled: None });
         }
-        let settled = hide::settle(input, &recoded, aggregates, (records, &table), &terms.models, k)?;
-        let mut wider = hide::rare(records, |row| recoded.by[row].is_some(), k);
-        for (wider, known) in wider.iter_mut().flatten().zip(records.rare.iter().flatten()) {
+        let mut kept = Kept::of(data, table, &recoded);
+        // What is in `kept` by now.
+        recoded.classes = Vec::new();
+        let aggregated = aggregate(data, aggregates, &mut kept, k)?;
+        let asked = Asked { data, kept: &kept, table, models: &terms.models, k, known: &known, step };
+        let hidden = hide::hidden(&asked)?;
+        let mut wider = hidden.rare.clone();
+        for (wider, known) in wider.iter_mut().flatten().zip(known.iter().flatten()) {
             *wider |= *known;
         }
-        let last = settled.lost.is_empty() || turn == TURNS || wider == records.rare || until.is_over();
-        recoded.account.suppressed += settled.lost.len() as u64;
-        settled.lost.iter().for_each(|&row| recoded.by[row as usize] = None);
+        let last = hidden.lost.is_empty() || turn == TURNS || wider == known || until.is_over();
+        recoded.account.suppressed += hidden.lost.len() as u64;
         let possible = recoded.account.suppressed <= recoded.limit;
-        let found = Searched { recoded, settled: Some(settled), table };
+        let found = Searched { recoded, settled: Some(Settled { kept, hidden, aggregated }) };
         if last {
             return Ok(found);
         }
         before = possible.then_some(found).or(before);
-        records.rare = wider;
+        known = wider;
     }
     unreachable!("the last turn returns")
 }

@@ -22,16 +22,3 @@ impl Source<'static> {
         Self { more: &[], memory: u64::MAX, temp: None, part: None }
     }
 }
-
-impl Source<'_> {
-    /// What is read, as messages name it; it begins with `path`.
-    #[must_use]
-    pub fn named(&self, path: &Path) -> PathBuf {
-        named(path, self.more)
-    }
-}
-
-/// A path with further ones behind it, as messages name them.
-pub fn named(path: &Path, more: &[PathBuf]) -> PathBuf {
-    crate::io::table::named(path, more)
-}

@@ -2,9 +2,8 @@
 
 use super::read::Input;
 use crate::anonymity::domain::Domain;
-use crate::anonymity::lattice::passes::Recoded;
-use crate::anonymity::lattice::table::{NOBODY, Records};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::anonymity::lattice::table::{NOBODY, Table};
+use std::collections::BTreeMap;
 
 /// The people of the records to be released, where the schema names a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,59 +23,28 @@ pub struct RawRisk {
     pub average: f64,
 }
 
-pub(super) fn people(records: &Records, recoded: &Recoded) -> Option<People> {
-    let subjects = records.subjects.as_ref()?;
-    let of = |row: usize| Some(subjects[row]).filter(|&subject| subject != NOBODY);
-    let asked = (0..records.len()).filter(|&row| records.is_released(row));
-    let all: BTreeSet<u32> = asked.clone().filter_map(of).collect();
-    let left: BTreeSet<u32> = asked.filter(|&row| recoded.by[row].is_some()).filter_map(of).collect();
-    Some(People { all: all.len() as u64, lost: (all.len() - left.len()) as u64 })
-}
-
-/// The risk of the raw quasi tuples.
-pub(super) fn raw_risk(records: &Records) -> RawRisk {
-    let mut rows: Vec<usize> = (0..records.len()).filter(|&row| records.is_released(row)).collect();
-    let tuple = |row: usize| records.quasi.iter().map(move |column| column[row]);
-    rows.sort_unstable_by(|&a, &b| tuple(a).cmp(tuple(b)));
-    let mut sizes = Sizes::default();
-    for class in rows.chunk_by(|&a, &b| tuple(a).eq(tuple(b))) {
-        let people = match &records.subjects {
-            None => class.len(),
-            Some(subjects) => {
-                let known = class.iter().map(|&row| subjects[row]).filter(|&subject| subject != NOBODY);
-                known.collect::<BTreeSet<u32>>().len().max(1)
-            }
-        };
-        sizes.add(class.len() as u64, people as u64);
+/// The risk of the raw quasi tuples: how many there are of each size is summed, so that it does not hang on their order.
+#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub(super) fn raw_risk(table: &Table) -> RawRisk {
+    // By people and records.
+    let mut tuples: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    let mut people: Vec<u32> = Vec::new();
+    let is_named = table.has_subjects();
+    table.each_raw_tuple(&mut |records, subjects| {
+        people.clear();
+        people.extend(subjects.filter(|&subject| subject != NOBODY));
+        people.sort_unstable();
+        people.dedup();
+        let known = if is_named { (people.len() as u64).max(1) } else { records };
+        *tuples.entry((known, records)).or_default() += 1;
+    });
+    let mut risk = RawRisk::default();
+    for (&(people, records), &number) in &tuples {
+        let each = 1.0 / people as f64;
+        risk.highest = risk.highest.max(each);
+        risk.average += each * (records * number) as f64 / table.records() as f64;
     }
-    sizes.risk()
-}
-
-/// How many raw tuples there are of each size: what is told of them does not hang on their order then.
-#[derive(Debug, Default)]
-pub(super) struct Sizes {
-    /// By people and records.
-    tuples: BTreeMap<(u64, u64), u64>,
-    records: u64,
-}
-
-impl Sizes {
-    /// Adds a tuple of so many records, of so many people.
-    pub fn add(&mut self, records: u64, people: u64) {
-        *self.tuples.entry((people, records)).or_default() += 1;
-        self.records += records;
-    }
-
-    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    pub fn risk(&self) -> RawRisk {
-        let mut risk = RawRisk::default();
-        for (&(people, records), &tuples) in &self.tuples {
-            let each = 1.0 / people as f64;
-            risk.highest = risk.highest.max(each);
-            risk.average += each * (records * tuples) as f64 / self.records as f64;
-        }
-        risk
-    }
+    risk
 }
 
 /// By quasi attribute and level: what it shows, and which level of how many that is.
@@ -101,6 +69,15 @@ pub(super) fn policy(domains: &[Domain], input: &Input, policy: &[u8]) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::anonymity::domain::Level;
+    use crate::anonymity::lattice::table::Records;
+
+    fn table(records: &Records) -> Table {
+        let bottom = Level { cell_of: vec![0, 1, 2, 3], loss: vec![0.0; 4] };
+        let top = Level { cell_of: vec![0; 4], loss: vec![1.0] };
+        let domain = |name| Domain::new(name, vec![bottom.clone(), top.clone()]).expect("a hierarchy");
+        Table::new(vec![domain("a"), domain("b")], records).expect("a table")
+    }
 
     fn records(subjects: Option<Vec<u32>>) -> Records {
         Records { quasi: vec![vec![0, 0, 0, 1, 1], vec![2, 2, 2, 2, 3]], subjects, ..Records::default() }
@@ -108,11 +85,12 @@ mod tests {
 
     #[test]
     fn the_risk_before_counts_people_of_raw_tuples() {
-        let risk = raw_risk(&records(None));
+        let risk = raw_risk(&table(&records(None)));
         assert!(risk.highest == 1.0 && (risk.average - 3.0 / 5.0).abs() < 1e-12, "{risk:?}");
-        let risk = raw_risk(&records(Some(vec![7, 7, 8, NOBODY, 9])));
+        let risk = raw_risk(&table(&records(Some(vec![7, 7, 8, NOBODY, 9]))));
         assert!((risk.average - (3.0 / 2.0 + 2.0) / 5.0).abs() < 1e-12, "{risk:?}");
-        let risk = raw_risk(&Records { released: Some(vec![true, true, true, false, false]), ..records(None) });
+        let released = Some(vec![true, true, true, false, false]);
+        let risk = raw_risk(&table(&Records { released, ..records(None) }));
         assert!((risk.highest - 1.0 / 3.0).abs() < 1e-12 && (risk.average - 1.0 / 3.0).abs() < 1e-12, "{risk:?}");
     }
 }

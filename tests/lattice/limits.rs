@@ -41,7 +41,8 @@ fn local(limit: u64) -> (Recoded, u64) {
     let stop = AtomicBool::new(false);
     let until = Until::new(&clock, Some(Duration::from_secs(limit)), &stop);
     let passes = Passes { most: 10, leaves: 1.0, strategy: Strategy::Bfs };
-    let recoded = recode(&domains, &records, &terms(), passes, until, &|_| {}).expect("possible terms");
+    let table = Table::new(domains, &records).expect("a table");
+    let recoded = recode(&table, &terms(), passes, until, &|_| {}).expect("possible terms");
     (recoded, looks.load(Ordering::Relaxed))
 }
 
@@ -86,10 +87,11 @@ fn what_a_single_search_finds_in_a_quarter_of_the_limit_is_never_lost() {
 #[test]
 fn a_stop_leaves_the_best_found() {
     let (domains, records) = records();
+    let table = Table::new(domains, &records).expect("a table");
     let recoded = |most: u8, leaves: f64, stop: &AtomicBool, watch: &(dyn Fn(&Progress) + Sync)| {
         let passes = Passes { most, leaves, strategy: Strategy::Bfs };
         let until = Until::new(&|| Duration::ZERO, None, stop);
-        recode(&domains, &records, &terms(), passes, until, watch).expect("possible terms")
+        recode(&table, &terms(), passes, until, watch).expect("possible terms")
     };
     let whole = recoded(1, 0.0, &AtomicBool::new(false), &|_| {});
     assert!(whole.is_proved() && whole.cut.is_none());

@@ -3,6 +3,7 @@
 use crate::lattice::twin::{Case, Judged, case, cell, classes, holds, judge_among, leaves, people};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use throng::anonymity::domain::Domain;
 use throng::anonymity::lattice::check::Checker;
 use throng::anonymity::lattice::nearest::nearest;
@@ -17,9 +18,43 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * (1.0 + a.abs().max(b.abs()))
 }
 
-fn recoded(case: &Case, most: u8, leaves: f64) -> Recoded {
-    let passes = Passes { most, leaves, strategy: Strategy::Bfs };
-    recode(&case.domains, &case.records, &case.terms, passes, Until::proved(), &|_| {}).expect("possible terms")
+/// What was found, and the pass that each record leaves by.
+struct Found {
+    recoded: Recoded,
+    by: Vec<Option<u8>>,
+}
+
+impl Deref for Found {
+    type Target = Recoded;
+
+    fn deref(&self) -> &Recoded {
+        &self.recoded
+    }
+}
+
+fn recoded(case: &Case, most: u8, leaving: f64) -> Found {
+    let passes = Passes { most, leaves: leaving, strategy: Strategy::Bfs };
+    let table = case.table();
+    let recoded = recode(&table, &case.terms, passes, Until::proved(), &|_| {}).expect("possible terms");
+    // A record is in the class of the first pass that has settled one with its cells.
+    let mut settled: Vec<BTreeMap<Vec<u32>, bool>> = vec![BTreeMap::new(); recoded.passes.len()];
+    let cells = |pass: usize, values: &[u32]| -> Vec<u32> {
+        let levels = case.domains.iter().zip(&recoded.passes[pass].policy).zip(values);
+        levels.map(|((domain, &level), &value)| domain.levels()[level as usize].cell_of[value as usize]).collect()
+    };
+    let mut values = vec![0; case.domains.len()];
+    for (pass, class) in &recoded.classes {
+        table.values(class.row, &mut values);
+        let pass = usize::from(*pass);
+        assert!(settled[pass].insert(cells(pass, &values), class.leaves).is_none(), "a class is there twice");
+    }
+    let way = |row: usize| {
+        let values: Vec<u32> = case.records.quasi.iter().map(|column| column[row]).collect();
+        let found = (0..settled.len()).find_map(|pass| Some((pass, *settled[pass].get(&cells(pass, &values))?)));
+        found.filter(|(_, is_kept)| *is_kept && leaves(&case.records, row)).map(|(pass, _)| pass as u8)
+    };
+    let by = (0..case.records.len()).map(way).collect();
+    Found { recoded, by }
 }
 
 fn lattice(case: &Case) -> Lattice {
@@ -38,7 +73,7 @@ fn is_crowd(case: &Case, own: &[usize], members: &[usize]) -> bool {
 }
 
 /// The passes once more: of every pass the policy is the best of all, and every record goes where it has to.
-fn follow(case: &Case, most: u8, share: f64, recoded: &Recoded) -> Result<(), TestCaseError> {
+fn follow(case: &Case, most: u8, share: f64, recoded: &Found) -> Result<(), TestCaseError> {
     let rows = case.records.len();
     let all: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
     let limit = ((case.terms.limit * 100.0).round() as usize * all.len() / 100) as u64;
@@ -106,7 +141,7 @@ fn is_best(case: &Case, policy: &[u8], judged: &Judged, open: &[usize], allowed:
 }
 
 /// The classes of the output: equal sets of covered values, whatever pass and level they come from.
-fn output(case: &Case, recoded: &Recoded) -> BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> {
+fn output(case: &Case, recoded: &Found) -> BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> {
     let mut classes: BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> = BTreeMap::new();
     for (row, by) in recoded.by.iter().enumerate() {
         let Some(by) = by else { continue };
@@ -121,7 +156,7 @@ fn output(case: &Case, recoded: &Recoded) -> BTreeMap<Vec<BTreeSet<u32>>, Vec<us
     classes
 }
 
-fn every_output_class_holds(case: &Case, recoded: &Recoded) -> Result<(), TestCaseError> {
+fn every_output_class_holds(case: &Case, recoded: &Found) -> Result<(), TestCaseError> {
     let rows = case.records.len();
     let all: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
     let classes = output(case, recoded);
@@ -155,7 +190,7 @@ fn every_output_class_holds(case: &Case, recoded: &Recoded) -> Result<(), TestCa
 }
 
 /// Every measure by its definition, each record at the levels it left at.
-fn measured(case: &Case, recoded: &Recoded, measure: Measure) -> f64 {
+fn measured(case: &Case, recoded: &Found, measure: Measure) -> f64 {
     let all: Vec<usize> = (0..case.records.len()).filter(|&row| leaves(&case.records, row)).collect();
     let n = all.len() as f64;
     let first: Policy = recoded.passes.first().map_or_else(|| lattice(case).top().into(), |pass| pass.policy.clone());
@@ -232,7 +267,7 @@ fn measured(case: &Case, recoded: &Recoded, measure: Measure) -> f64 {
     }
 }
 
-fn the_account_is_that_of_the_output(case: &Case, recoded: &Recoded) -> Result<(), TestCaseError> {
+fn the_account_is_that_of_the_output(case: &Case, recoded: &Found) -> Result<(), TestCaseError> {
     if !(0..case.records.len()).any(|row| leaves(&case.records, row)) {
         return Ok(());
     }

@@ -48,10 +48,6 @@ impl Anchors {
         Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0), allowed: table.allowed() }
     }
 
-    pub fn base(&self) -> Arc<Rows> {
-        Arc::clone(&self.base)
-    }
-
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -63,7 +59,7 @@ impl Anchors {
     }
 
     fn anchor(&self, mut levels: Vec<u8>, width: usize, table: &Table, grouping: &mut Grouping) -> Arc<Rows> {
-        let Some(last) = levels.iter().rposition(|&level| level > 0) else { return self.base() };
+        let Some(last) = levels.iter().rposition(|&level| level > 0) else { return Arc::clone(&self.base) };
         let position =
             levels.iter().zip(&self.attributes).fold(0, |at, (&level, &(_, height))| at * height + usize::from(level));
         if let Some(known) = self.kept[position].get() {

@@ -4,7 +4,7 @@ use super::anchors::Anchors;
 use super::bench::Bench;
 use super::grouping::Grouping;
 use super::policy::Lattice;
-use super::table::{Records, Rows, Table, undivided};
+use super::table::{Rows, Table};
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Ratio};
 use crate::anonymity::quality::{ClassSums, Measure, Meter, Suppressed, Worth};
 use std::borrow::Cow;
@@ -116,10 +116,9 @@ impl<'a> Checker<'a> {
         Ok(if is_needed(table.rows(), &judge) { 2 } else { 3 })
     }
 
-    /// The same terms with another number of records that may be suppressed.
-    #[must_use]
-    pub fn limited_to(self, records: u64) -> Self {
-        Self { limit: records, ..self }
+    /// Changes the number of records that may be suppressed.
+    pub fn limit_to(&mut self, records: u64) {
+        self.limit = records;
     }
 
     /// Records that may be suppressed.
@@ -219,35 +218,20 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Judges every class of `policy` over the undivided `records` that the table was made of, and hands the room over
-    /// with what was found; `kept` is told class, records and subjects of the classes that satisfy the models.
-    pub(super) fn judge_records<T>(
+    /// Judges every class of `policy` over `rows`, and hands over the room and the classes that satisfy the models: each with its records and
+    /// subjects.
+    pub(super) fn judge_rows<T>(
         &self,
         policy: &[u8],
-        records: &Records,
-        kept: &mut dyn FnMut(u32, u64, u64),
-        read: impl FnOnce(&Bench) -> T,
+        rows: &Rows,
+        read: impl FnOnce(&Bench, &[(u32, u64, u64)]) -> T,
     ) -> T {
-        let undivided = undivided(records, self.table.composites());
-        let rows = needed(&undivided, &self.judge);
-        self.with_bench(|bench| {
-            self.judge_classes(&rows, policy, bench, true, kept);
-            read(bench)
-        })
-    }
-
-    /// Judges every class of `policy` over the distinct rows, and hands them over with the room and the classes that satisfy the models: each
-    /// with its records and subjects.
-    pub(super) fn judge_rows<T>(&self, policy: &[u8], read: impl FnOnce(&Rows, &Bench, &[(u32, u64, u64)]) -> T) -> T {
-        let base = self.anchors.base();
-        // Values that print the same are one row of the base, and count by themselves.
-        let is_exact = self.table.domains().iter().all(|domain| domain.levels()[0].cells() == domain.values());
-        let rows = if is_exact { Cow::Borrowed(&*base) } else { needed(self.table.rows(), &self.judge) };
+        let rows = needed(rows, &self.judge);
         self.with_bench(|bench| {
             let mut kept: Vec<(u32, u64, u64)> = Vec::new();
             let mut note = |class, records, subjects| kept.push((class, records, subjects));
             self.judge_classes(&rows, policy, bench, true, &mut note);
-            read(&rows, bench, &kept)
+            read(bench, &kept)
         })
     }
 

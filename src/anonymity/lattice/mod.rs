@@ -9,12 +9,11 @@
 //! | [`coding`] | from codebooks to domains and columns |
 //! | `bench` | the members of classes, brought together |
 //! | [`check`] | one policy: what it suppresses, what it costs |
-//! | [`settle`] | one policy: what becomes of every record |
+//! | [`settle`] | one policy: what becomes of every row |
 //! | [`soundness`] | which conclusion from one policy to others holds for which models, limits and measures |
 //! | [`search`] and the files named after a strategy | the way through the lattice |
 //! | [`until`] | when a search ends before it is through |
 //! | [`passes`] | local recoding: the search once more for what it left |
-//! | [`whole`] | one pass over a table whose records are not there |
 //! | [`nearest`] | where no policy is admissible: the one that lacks least |
 
 mod anchors;
@@ -33,4 +32,3 @@ pub mod soundness;
 mod strategies;
 pub mod table;
 pub mod until;
-pub mod whole;

@@ -23,13 +23,14 @@ pub struct Nearest {
 /// # Errors
 /// As a search.
 pub fn nearest(table: &Table, terms: &Terms, until: Until<'_>) -> Result<Nearest, PassesError> {
-    let mut impossible = Checker::new(table, terms)?.limit();
+    let mut checker = Checker::new(table, terms)?;
+    let mut impossible = checker.limit();
     let mut known = None;
     let mut possible = table.records();
     let mut proved = true;
     while impossible + 1 < possible {
         let middle = u64::midpoint(impossible, possible);
-        let checker = Checker::new(table, terms)?.limited_to(middle);
+        checker.limit_to(middle);
         let found = search_until(&checker, Strategy::Bfs, until, &|_| {})?;
         match found.best {
             Some(best) => {

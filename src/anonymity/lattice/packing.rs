@@ -53,12 +53,15 @@ impl Packing {
     /// Bytes of a row.
     #[must_use]
     pub fn row_bytes(&self) -> usize {
-        let columns =
-            self.composites.len() + self.rows.sensitive.len() + 1 + usize::from(!self.rows.subject.is_empty());
+        let columns = self.composites.len()
+            + self.rows.sensitive.len()
+            + 1
+            + usize::from(!self.rows.subject.is_empty())
+            + usize::from(!self.rows.population.is_empty());
         columns * size_of::<u32>()
     }
 
-    /// Adds records, all of which are to be released: nobody else is part of a class here.
+    /// Adds records. Where they say which of them are to be released, the others make up the population with them; all parts say it, or none.
     ///
     /// # Errors
     /// When the distinct rows take more than they may.
@@ -72,6 +75,7 @@ impl Packing {
         append(&mut self.rows.sensitive, &more.sensitive);
         self.rows.subject.extend_from_slice(&more.subject);
         self.rows.count.extend_from_slice(&more.count);
+        self.rows.population.extend_from_slice(&more.population);
         let held = self.rows.len();
         // While rows are gathered one of their columns is there twice.
         let a_row = self.row_bytes() + SORTING + size_of::<u32>();
@@ -94,6 +98,7 @@ impl Packing {
             column.shrink_to_fit();
         }
         self.rows.count.shrink_to_fit();
+        self.rows.population.shrink_to_fit();
         Table::of_rows((self.domains, self.composites), self.rows, sensitive, counts, records)
     }
 
@@ -121,15 +126,18 @@ impl Packing {
             taken.extend(order.iter().zip(&first).filter(|(_, first)| **first).map(|(&row, _)| column[row as usize]));
             *column = taken;
         }
-        let mut counts: Vec<u32> = Vec::with_capacity(distinct);
-        for (&row, first) in order.iter().zip(&first) {
-            let count = self.rows.count[row as usize];
-            match counts.last_mut() {
-                Some(last) if !first => *last += count,
-                _ => counts.push(count),
+        let rows = &mut self.rows;
+        for column in [&mut rows.count, &mut rows.population].into_iter().filter(|column| !column.is_empty()) {
+            let mut sums: Vec<u32> = Vec::with_capacity(distinct);
+            for (&row, first) in order.iter().zip(&first) {
+                let number = column[row as usize];
+                match sums.last_mut() {
+                    Some(last) if !first => *last += number,
+                    _ => sums.push(number),
+                }
             }
+            *column = sums;
         }
-        self.rows.count = counts;
         self.distinct = distinct;
     }
 }
@@ -171,9 +179,10 @@ mod tests {
         #[test]
         fn parts_are_packed_as_the_whole_is(
             parts in prop::collection::vec(prop::collection::vec((0u32..5, 0u32..90, 0u32..3, 0u32..4), 0..60), 1..6),
-            named in any::<bool>(),
+            (named, marked) in any::<(bool, bool)>(),
         ) {
             let records = |rows: &[(u32, u32, u32, u32)]| Records {
+                released: marked.then(|| rows.iter().map(|row| row.2 != row.3).collect()),
                 quasi: vec![rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()],
                 sensitive: vec![(rows.iter().map(|row| row.2).collect(), 3)],
                 subjects: named.then(|| rows.iter().map(|row| row.3).collect()),

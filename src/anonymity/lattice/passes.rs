@@ -18,12 +18,11 @@
 use super::check::{Account, Checker, Terms, TermsError};
 use super::policy::Policy;
 use super::search::{Found, Progress, SearchError, Strategy, search_until};
-use super::settle::Fate;
-use super::table::{Records, Table, TableError};
+use super::settle::{Fate, SettledClass};
+use super::table::Table;
 use super::until::Until;
-use crate::anonymity::domain::Domain;
 use crate::anonymity::privacy::Ratio;
-use crate::anonymity::quality::{ClassSums, Part};
+use crate::anonymity::quality::{ClassSums, Part, Worth};
 use std::time::Duration;
 
 /// How records are recoded.
@@ -42,8 +41,6 @@ pub struct Passes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum PassesError {
-    #[error(transparent)]
-    Table(#[from] TableError),
     #[error(transparent)]
     Terms(#[from] TermsError),
     #[error(transparent)]
@@ -76,14 +73,17 @@ pub struct Pass {
 pub struct Recoded {
     /// Those that released something, in order; empty if none could.
     pub passes: Vec<Pass>,
-    /// By record: the pass it leaves by, as position in `passes`.
-    pub by: Vec<Option<u8>>,
+    /// The classes that a pass has settled for good, each with the position of that pass in `passes`: a record that is in none of the first
+    /// pass may be in one of the second, and so on. Rows are those of the table.
+    pub classes: Vec<(u8, SettledClass)>,
     /// Every search, those of passes that released nothing included; at least one.
     pub searches: Vec<Found>,
     /// Over all records after the first pass, where there were more.
     pub after_first: Option<Account>,
     /// Over all records.
     pub account: Account,
+    /// Every measure of the records as they are.
+    pub before: Worth,
     /// Records that may be suppressed.
     pub limit: u64,
     /// Why passes were not searched to their end, if they were not.
@@ -116,7 +116,7 @@ impl Recoded {
 /// How long some policy that keeps the limit is looked for after a stop, where the passes so far do not keep it.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Recodes `records`, whose quasi attributes have these `domains`.
+/// Recodes the records of `table`.
 ///
 /// No record leaves that is not in a class which satisfies every model of `terms` in its pass. The limit of `terms` is
 /// that of the result. It is not kept where no last pass can keep it: compare [`Account::suppressed`] with
@@ -129,45 +129,48 @@ const GRACE: Duration = Duration::from_secs(2);
 /// # Errors
 /// See [`PassesError`].
 pub fn recode(
-    domains: &[Domain],
-    records: &Records,
+    table: &Table,
     terms: &Terms,
     passes: Passes,
     until: Until<'_>,
     watch: &(dyn Fn(&Progress) + Sync),
 ) -> Result<Recoded, PassesError> {
-    let whole = Table::new(domains.to_vec(), records)?;
-    let first = Checker::new(&whole, terms)?;
-    let limit = first.limit();
+    let mut whole = Checker::new(table, terms)?;
+    let limit = whole.limit();
     let leaves = Ratio::of(passes.leaves).filter(|share| share.value() <= 1.0).ok_or(PassesError::Leaves)?;
-    let mut recoding = Recoding::new(records);
+    let mut recoding = Recoding::new(table);
     let mut searches: Vec<Found> = Vec::new();
     let mut last = passes.most <= 1;
-    let needs_spare = !last && leaves.floor_of(whole.records()) > limit;
-    let single = |until: Until<'_>| search_until(&first, passes.strategy, until, watch);
-    let spare = if needs_spare && until.left().is_some() { Some(single(until.share(0.25))?) } else { None };
+    let needs_spare = !last && leaves.floor_of(table.records()) > limit;
+    let single = |whole: &Checker<'_>, until: Until<'_>| search_until(whole, passes.strategy, until, watch);
+    let spare = if needs_spare && until.left().is_some() { Some(single(&whole, until.share(0.25))?) } else { None };
     let early = until.share(0.75);
     let mut cut = false;
     loop {
-        let own = records.at(&recoding.open);
-        let table = Table::new(domains.to_vec(), &own)?.part_of(&whole);
+        let part = recoding.open.as_ref().map(|open| table.only(open));
+        let records = part.as_ref().unwrap_or(table).records();
         let refused: u64 = recoding.passes.iter().map(|pass| pass.refused).sum();
-        let over = table.records() + refused > limit;
+        let over = records + refused > limit;
         let allowed = match last && over {
             // What earlier passes refused is suppressed already.
             true => limit.saturating_sub(refused),
-            false if searches.is_empty() => leaves.floor_of(table.records()),
-            false => table.records(),
+            false if searches.is_empty() => leaves.floor_of(records),
+            false => records,
         };
-        let checker = Checker::new(&table, terms)?.limited_to(allowed);
+        let mut of_part = part.as_ref().map(|part| Checker::new(part, terms)).transpose()?;
+        match &mut of_part {
+            Some(checker) => checker.limit_to(allowed),
+            None => whole.limit_to(allowed),
+        }
+        let checker: &Checker<'_> = of_part.as_ref().unwrap_or(&whole);
         let time = if last { until } else { until.share(0.5).no_later_than(&early) };
         let pass = searches.len() + 1;
         let numbered = |progress: &Progress| watch(&Progress { pass, ..progress.clone() });
-        let found = search_until(&checker, passes.strategy, time, &numbered)?;
+        let found = search_until(checker, passes.strategy, time, &numbered)?;
         cut |= !found.complete;
-        let released = recoding.settle(&checker, &own, &found);
+        let released = recoding.settle(checker, &found);
         searches.push(found);
-        let ended = recoding.open.is_empty() || recoding.passes.len() >= usize::from(passes.most);
+        let ended = recoding.is_empty() || recoding.passes.len() >= usize::from(passes.most);
         if last || ended || !released && !over {
             break;
         }
@@ -178,38 +181,42 @@ pub fn recode(
         // A pass that releases nothing is followed by the last, and so is the last but one.
         last = !released || recoding.passes.len() + 1 >= usize::from(passes.most);
     }
+    whole.limit_to(limit);
     let reason = if until.is_stopped() { Cut::Stopped } else { Cut::Time };
-    if cut && needs_spare && recoding.account(&first, recoding.passes.len()).suppressed > limit {
+    if cut && needs_spare && recoding.account(&whole, recoding.passes.len()).suppressed > limit {
         let spare = match spare {
-            None if !recoding.passes.is_empty() => Some(single(until.despite_stop(GRACE))?),
+            None if !recoding.passes.is_empty() => Some(single(&whole, until.despite_stop(GRACE))?),
             spare => spare,
         };
         if let Some(spare) = spare.filter(|spare| spare.best.is_some()) {
-            recoding = Recoding::new(records);
-            recoding.settle(&first, records, &spare);
+            recoding = Recoding::new(table);
+            recoding.settle(&whole, &spare);
             searches = vec![spare];
         }
     }
-    let account = |passes: usize| recoding.account(&first, passes);
+    let account = |passes: usize| recoding.account(&whole, passes);
     Ok(Recoded {
         after_first: (recoding.passes.len() > 1).then(|| account(1)),
         account: account(recoding.passes.len()),
+        before: whole.raw_worth(&table.lattice().bottom()),
         limit,
         cut: cut.then_some(reason),
         searches,
         passes: recoding.passes,
-        by: recoding.by,
+        classes: recoding.classes,
     })
 }
 
 /// The passes so far.
 struct Recoding<'a> {
-    records: &'a Records,
+    table: &'a Table,
     passes: Vec<Pass>,
     sums: Vec<Released>,
+    classes: Vec<(u8, SettledClass)>,
+    /// By row: the pass it leaves by.
     by: Vec<Option<u8>>,
-    /// Records that the next pass may release, and the population that could be behind them.
-    open: Vec<u32>,
+    /// Rows that the next pass may release, and the population that could be behind them; none: all.
+    open: Option<Vec<u32>>,
 }
 
 /// What the classes of one pass add up to.
@@ -221,35 +228,43 @@ struct Released {
 }
 
 impl<'a> Recoding<'a> {
-    fn new(records: &'a Records) -> Self {
-        let rows = records.len();
-        let open = (0..rows as u32).collect();
-        Self { records, passes: Vec::new(), sums: Vec::new(), by: vec![None; rows], open }
+    fn new(table: &'a Table) -> Self {
+        let by = vec![None; table.distinct_rows()];
+        Self { table, passes: Vec::new(), sums: Vec::new(), classes: Vec::new(), by, open: None }
     }
 
-    /// Settles the open records by what was `found` for them; whether any leaves.
-    fn settle(&mut self, checker: &Checker<'_>, own: &Records, found: &Found) -> bool {
+    /// Whether no row is open.
+    fn is_empty(&self) -> bool {
+        self.open.as_ref().map_or(self.by.is_empty(), Vec::is_empty)
+    }
+
+    /// Settles the open rows, which are those of the checker's table, by what was `found` for them; whether any leaves.
+    fn settle(&mut self, checker: &Checker<'_>, found: &Found) -> bool {
         let Some(best) = &found.best else { return false };
-        let settled = checker.settle(&best.policy, own);
+        let rows = checker.table().rows();
+        let settled = checker.settle_rows(&best.policy, rows);
         if settled.kept.classes == 0 {
             return false;
         }
         let number = self.passes.len() as u8;
+        let before = self.open.take();
+        let row_of = |at: u32| before.as_ref().map_or(at, |open| open[at as usize]);
         let (mut released, mut refused) = (0, 0);
         let mut open = Vec::new();
-        for (&row, fate) in self.open.iter().zip(&settled.fates) {
-            let counts = u64::from(self.records.is_released(row as usize));
+        for ((at, fate), &records) in (0..).zip(&settled.fates).zip(&rows.count) {
+            let (row, records) = (row_of(at), u64::from(records));
             match fate {
-                Fate::Kept if counts > 0 => {
+                Fate::Kept => {
                     self.by[row as usize] = Some(number);
-                    released += 1;
+                    released += records;
                 }
-                Fate::Kept => {}
-                Fate::Refused => refused += counts,
+                Fate::Refused => refused += records,
                 Fate::Silent | Fate::TooSmall => open.push(row),
             }
         }
-        self.open = open;
+        self.open = Some(open);
+        let in_table = |class: SettledClass| (number, SettledClass { row: row_of(class.row), ..class });
+        self.classes.extend(settled.classes.into_iter().map(in_table));
         self.sums.push(Released { classes: settled.kept, smallest: settled.smallest, risk: settled.risk });
         self.passes.push(Pass {
             policy: best.policy.clone(),
@@ -263,9 +278,9 @@ impl<'a> Recoding<'a> {
         true
     }
 
-    /// The account over all records if the first `passes` had been all; `whole` knows the whole table.
+    /// The account over all records if the first `passes` had been all.
     fn account(&self, whole: &Checker<'_>, passes: usize) -> Account {
-        let table = whole.table();
+        let table = self.table;
         let top: Policy = table.lattice().top().into();
         let empty = || -> Vec<Vec<u64>> { table.domains().iter().map(|domain| vec![0; domain.values()]).collect() };
         let mut parts: Vec<Part> =
@@ -274,17 +289,18 @@ impl<'a> Recoding<'a> {
         let first = parts.first().map_or(top, |part| part.levels.clone());
         let mut gone = Part { levels: first, counts: empty() };
         let mut suppressed = 0;
-        for (row, by) in self.by.iter().enumerate().filter(|&(row, _)| self.records.is_released(row)) {
+        let mut values = vec![0; table.domains().len()];
+        for ((row, by), &records) in (0..).zip(&self.by).zip(&table.rows().count) {
+            let records = u64::from(records);
             let part = match by {
                 Some(pass) if usize::from(*pass) < passes => &mut parts[usize::from(*pass)],
                 _ => {
-                    suppressed += 1;
+                    suppressed += records;
                     &mut gone
                 }
             };
-            for (column, counts) in self.records.quasi.iter().zip(&mut part.counts) {
-                counts[column[row] as usize] += 1;
-            }
+            table.values(row, &mut values);
+            part.counts.iter_mut().zip(&values).for_each(|(counts, &value)| counts[value as usize] += records);
         }
         let sums = &self.sums[..passes];
         let mut kept = ClassSums::default();
@@ -299,6 +315,58 @@ impl<'a> Recoding<'a> {
             smallest: sums.iter().map(|released| released.smallest).min().unwrap_or(0),
             average_risk: if left > 0 { risk / left as f64 } else { 0.0 },
             worth: whole.meter().worth_of_parts(table.domains(), table.counts(), &parts, &gone, kept),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::anonymity::domain::{Domain, Level};
+    use crate::anonymity::lattice::search::Strategy;
+    use crate::anonymity::lattice::table::{Allowance, NOBODY, Records};
+    use crate::anonymity::privacy::Model;
+    use crate::anonymity::quality::Measure;
+    use proptest::prelude::*;
+
+    /// Values 0 to 7, halved level by level.
+    fn domain() -> Domain {
+        let level = |shift: u32| {
+            let cells = 8 >> shift;
+            Level { cell_of: (0..8).map(|value| value >> shift).collect(), loss: vec![f64::from(shift) / 3.0; cells] }
+        };
+        Domain::new("a", (0..4).map(level).collect()).expect("a hierarchy")
+    }
+
+    proptest! {
+        #[test]
+        fn a_search_that_may_hold_little_finds_the_same(
+            rows in prop::collection::vec((0u32..8, 0u32..8, 0u32..4, prop_oneof![4 => 0u32..9, 1 => Just(NOBODY)]), 1..60),
+            (k, l, most, named) in (1u64..5, 0usize..4, 1u8..4, any::<bool>()),
+            making in 0usize..2000,
+            limit in prop_oneof![Just(0.0), Just(0.1), Just(0.4), Just(1.0)],
+        ) {
+            let records = Records {
+                quasi: vec![rows.iter().map(|row| row.0).collect(), rows.iter().map(|row| row.1).collect()],
+                sensitive: vec![(rows.iter().map(|row| row.2).collect(), 4)],
+                subjects: named.then(|| rows.iter().map(|row| row.3).collect()),
+                ..Records::default()
+            };
+            let mut models = vec![Model::KAnonymity { k }];
+            models.extend((l > 0).then_some(Model::DistinctDiversity { attribute: 0, l }));
+            let terms = Terms { models, limit, measure: Measure::Loss };
+            let passes = Passes { most, leaves: 0.5, strategy: Strategy::Bfs };
+            let table = Table::new(vec![domain(), domain()], &records).expect("a table");
+            let recoded = recode(&table, &terms, passes, Until::proved(), &|_| {}).expect("a recoding");
+            let scarce = table.clone().allowing(Allowance { anchors: 64, making, cells_a_row: 1 });
+            let checker = Checker::new(&scarce, &terms).expect("terms");
+            checker.lattice().iter().for_each(|policy| drop(checker.check(&policy)));
+            prop_assert!(checker.anchor_bytes() < 64 + making.max(1), "{} and {making}", checker.anchor_bytes());
+            let again = recode(&scarce, &terms, passes, Until::proved(), &|_| {}).expect("a recoding");
+            prop_assert_eq!(&again.account, &recoded.account);
+            prop_assert_eq!(&again.before, &recoded.before);
+            let leaves = recoded.classes.iter().filter(|(_, class)| class.leaves).map(|(_, class)| class.records);
+            prop_assert_eq!(leaves.sum::<u64>(), recoded.passes.iter().map(|pass| pass.released).sum::<u64>());
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What becomes of every record under one policy.
+//! What becomes of every row under one policy.
 
 use super::check::Checker;
-use super::table::Records;
+use super::table::{Records, Rows, undivided, values_of};
 use crate::anonymity::quality::ClassSums;
 
 /// What becomes of a record, and of the members of the population who share its class.
@@ -17,11 +17,24 @@ pub enum Fate {
     Refused,
 }
 
-/// The records of a table under one policy.
+/// A class that leaves, or that a model refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettledClass {
+    /// One of its rows.
+    pub row: u32,
+    /// Records to be released.
+    pub records: u64,
+    /// Whether it leaves.
+    pub leaves: bool,
+}
+
+/// Rows under one policy.
 #[derive(Clone, Debug, Default)]
 pub struct Settled {
-    /// By record.
+    /// By row.
     pub fates: Vec<Fate>,
+    /// The classes that leave, and those that a model refuses.
+    pub classes: Vec<SettledClass>,
     /// Over the classes that leave.
     pub kept: ClassSums,
     /// Records of the smallest class that leaves; 0 when none does.
@@ -31,41 +44,45 @@ pub struct Settled {
 }
 
 impl Checker<'_> {
-    /// Settles the `records` that the table was made of by `policy`.
+    /// Settles the `records` that the table was made of by `policy`; each is a row.
     #[must_use]
     pub fn settle(&self, policy: &[u8], records: &Records) -> Settled {
-        let mut satisfied: Vec<(u32, u64, u64)> = Vec::new();
-        let mut note = |class, records, subjects| satisfied.push((class, records, subjects));
-        let (mut fate_of, class_of, some_row) = self.judge_records(policy, records, &mut note, |bench| {
-            let mut fates = vec![Fate::TooSmall; bench.grouping.cells.len()];
+        self.settle_rows(policy, &undivided(records, self.table().composites()))
+    }
+
+    /// Settles `rows`, distinct or not, that are packed as those of the table are.
+    pub(super) fn settle_rows(&self, policy: &[u8], rows: &Rows) -> Settled {
+        let (domains, composites) = (self.table().domains(), self.table().composites());
+        self.judge_rows(policy, rows, |bench, satisfied| {
+            let cells = &bench.grouping.cells;
+            let mut fate_of = vec![Fate::TooSmall; cells.len()];
+            let mut settled = Settled { smallest: u64::MAX, ..Settled::default() };
             for &class in &bench.refused {
-                fates[class as usize] = Fate::Refused;
+                let cell = &cells[class as usize];
+                fate_of[class as usize] = Fate::Refused;
+                settled.classes.push(SettledClass { row: cell.row, records: u64::from(cell.records), leaves: false });
             }
-            let rows: Vec<u32> = bench.grouping.cells.iter().map(|cell| cell.row).collect();
-            (fates, bench.grouping.class_of.clone(), rows)
-        });
-        let domains = self.table().domains();
-        let silent = |class: u32| {
-            let row = some_row[class as usize] as usize;
-            let values = records.quasi.iter().map(|column| column[row]);
-            values.zip(domains).zip(policy).all(|((value, domain), &level)| domain.is_silent(level, value))
-        };
-        let mut settled = Settled { smallest: u64::MAX, ..Settled::default() };
-        for (class, records, subjects) in satisfied {
-            if silent(class) {
-                fate_of[class as usize] = Fate::Silent;
-                continue;
+            let mut values = vec![0; domains.len()];
+            for &(class, records, subjects) in satisfied {
+                let row = cells[class as usize].row;
+                values_of(composites, &rows.codes, row as usize, &mut values);
+                let mut shown = values.iter().zip(domains).zip(policy);
+                if shown.all(|((&value, domain), &level)| domain.is_silent(level, value)) {
+                    fate_of[class as usize] = Fate::Silent;
+                    continue;
+                }
+                fate_of[class as usize] = Fate::Kept;
+                settled.classes.push(SettledClass { row, records, leaves: true });
+                settled.kept.add(records);
+                settled.kept.add_bits(records);
+                settled.smallest = settled.smallest.min(records);
+                settled.risk += records as f64 / subjects.max(1) as f64;
             }
-            fate_of[class as usize] = Fate::Kept;
-            settled.kept.add(records);
-            settled.kept.add_bits(records);
-            settled.smallest = settled.smallest.min(records);
-            settled.risk += records as f64 / subjects.max(1) as f64;
-        }
-        if settled.kept.classes == 0 {
-            settled.smallest = 0;
-        }
-        settled.fates = class_of.into_iter().map(|class| fate_of[class as usize]).collect();
-        settled
+            if settled.kept.classes == 0 {
+                settled.smallest = 0;
+            }
+            settled.fates = bench.grouping.class_of.iter().map(|&class| fate_of[class as usize]).collect();
+            settled
+        })
     }
 }

@@ -28,19 +28,6 @@ pub struct Records {
 }
 
 impl Records {
-    /// The records at `rows`, in that order.
-    #[must_use]
-    pub fn at(&self, rows: &[u32]) -> Self {
-        let taken = |column: &Vec<u32>| -> Vec<u32> { rows.iter().map(|&row| column[row as usize]).collect() };
-        Self {
-            quasi: self.quasi.iter().map(taken).collect(),
-            sensitive: self.sensitive.iter().map(|(column, values)| (taken(column), *values)).collect(),
-            rare: self.rare.clone(),
-            subjects: self.subjects.as_ref().map(taken),
-            released: self.released.as_ref().map(|marks| rows.iter().map(|&row| marks[row as usize]).collect()),
-        }
-    }
-
     /// Number of records, those that only make up the population counted.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -292,23 +279,51 @@ impl Table {
         Self { allowed, ..self }
     }
 
-    /// The same table, where these values leave as `*`, by sensitive attribute and value.
-    #[must_use]
-    pub fn with_rare(mut self, rare: &[Vec<bool>]) -> Self {
+    /// Says which values leave as `*`, by sensitive attribute and value.
+    pub fn set_rare(&mut self, rare: &[Vec<bool>]) {
         for (domain, rare) in self.sensitive.iter_mut().zip(rare) {
             domain.rare.clone_from(rare);
         }
-        self
     }
 
     pub(super) fn allowed(&self) -> Allowance {
         self.allowed
     }
 
-    /// The same table as a part of a larger one, whose sensitive values t-closeness compares with.
+    /// The table of some of its rows, in their order: t-closeness compares with the sensitive values of all of them.
     #[must_use]
-    pub fn part_of(self, whole: &Self) -> Self {
-        Self { sensitive: whole.sensitive.clone(), ..self }
+    pub(super) fn only(&self, rows: &[u32]) -> Self {
+        let taken = |column: &Vec<u32>| -> Vec<u32> {
+            if column.is_empty() { Vec::new() } else { rows.iter().map(|&row| column[row as usize]).collect() }
+        };
+        let all = &self.rows;
+        let rows = Rows {
+            codes: all.codes.iter().map(taken).collect(),
+            count: taken(&all.count),
+            population: taken(&all.population),
+            sensitive: all.sensitive.iter().map(taken).collect(),
+            subject: taken(&all.subject),
+        };
+        let mut counts: Vec<Vec<u64>> = self.domains.iter().map(|domain| vec![0; domain.values()]).collect();
+        let mut values = vec![0; self.domains.len()];
+        for (row, &records) in rows.count.iter().enumerate() {
+            values_of(&self.composites, &rows.codes, row, &mut values);
+            counts.iter_mut().zip(&values).for_each(|(counts, &value)| counts[value as usize] += u64::from(records));
+        }
+        Self {
+            domains: self.domains.clone(),
+            composites: self.composites.clone(),
+            records: rows.count.iter().map(|&count| u64::from(count)).sum(),
+            rows,
+            sensitive: self.sensitive.clone(),
+            counts,
+            allowed: self.allowed,
+        }
+    }
+
+    /// Writes the value of each attribute in a distinct row to `values`.
+    pub fn values(&self, row: u32, values: &mut [u32]) {
+        values_of(&self.composites, &self.rows.codes, row as usize, values);
     }
 
     /// The domains of the quasi attributes, in the order of a policy.
@@ -335,9 +350,9 @@ impl Table {
         self.rows.len()
     }
 
-    /// Hands over every distinct tuple of quasi values: its records to be released, and whom they count for, one or more times each,
+    /// Hands over every distinct tuple of quasi values that is to be released: its records, and whom they count for, one or more times each,
     /// where the rows know it.
-    pub fn each_raw_tuple(&self, visit: &mut dyn FnMut(u64, Option<&[u32]>)) {
+    pub fn each_raw_tuple(&self, visit: &mut dyn FnMut(u64, &mut dyn Iterator<Item = u32>)) {
         let rows = &self.rows;
         let mut start = 0;
         for at in 1..=rows.len() {
@@ -345,10 +360,20 @@ impl Table {
             if at < rows.len() && rows.codes.iter().all(|codes| codes[at] == codes[at - 1]) {
                 continue;
             }
-            let records = rows.count[start..at].iter().map(|&count| u64::from(count)).sum();
-            visit(records, (!rows.subject.is_empty()).then(|| &rows.subject[start..at]));
+            let counts = &rows.count[start..at];
+            let records = counts.iter().map(|&count| u64::from(count)).sum();
+            let subjects = rows.subject.iter().take(at).skip(start);
+            if records > 0 {
+                visit(records, &mut subjects.zip(counts).filter(|(_, count)| **count > 0).map(|(&subject, _)| subject));
+            }
             start = at;
         }
+    }
+
+    /// Whether records count for people, and not each for itself.
+    #[must_use]
+    pub fn has_subjects(&self) -> bool {
+        !self.rows.subject.is_empty()
     }
 
     /// Bytes of the distinct rows.
@@ -375,6 +400,13 @@ impl Table {
 
     pub(crate) fn rows(&self) -> &Rows {
         &self.rows
+    }
+}
+
+/// Writes the value of each attribute in a row of composite `codes` to `values`.
+pub(super) fn values_of(composites: &[Composite], codes: &[Vec<u32>], row: usize, values: &mut [u32]) {
+    for (composite, codes) in composites.iter().zip(codes) {
+        composite.values(codes[row], values);
     }
 }
 

@@ -1,7 +1,7 @@
-//! Lines that have been verified, in a file without a name, and all of them in their order.
+//! Lines that have been verified, in memory or in a file without a name, and all of them in their order.
 
-use super::file::unwritten;
-use crate::dataset::error::AnonymizeError;
+use super::codes::unwritten;
+use super::error::AnonymizeError;
 use crate::release::parts::Whole;
 use crate::release::verified::Verified;
 use sha2::{Digest, Sha256};
@@ -16,10 +16,37 @@ use std::path::{Path, PathBuf};
 const MOST: usize = 1 << 20;
 const LEAST: usize = 1 << 12;
 
+/// Where lines lie.
+enum Place {
+    Memory(Vec<u8>),
+    File(BufWriter<File>),
+}
+
+impl Place {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Memory(all) => all.write_all(bytes),
+            Self::File(file) => file.write_all(bytes),
+        }
+    }
+
+    fn read(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        match self {
+            Self::Memory(all) => {
+                let begin = usize::try_from(at).unwrap_or(usize::MAX);
+                let of = all.get(begin..begin.saturating_add(into.len())).ok_or(io::ErrorKind::UnexpectedEof)?;
+                into.copy_from_slice(of);
+                Ok(())
+            }
+            Self::File(file) => file.get_ref().read_exact_at(into, at),
+        }
+    }
+}
+
 /// The lines of parts, those of each in their order. Distinct lines are there once, with their number.
 pub struct Lines {
-    file: BufWriter<File>,
-    directory: PathBuf,
+    place: Place,
+    directory: Option<PathBuf>,
     end: u64,
     /// Where the lines of each part begin and end, and their digest: what is read back must be what was verified.
     parts: Vec<(u64, u64, [u8; 32])>,
@@ -28,15 +55,16 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// None yet, in a file in `directory` that nobody but this process can open.
-    pub fn new(directory: &Path) -> Result<Self, AnonymizeError> {
-        let open = || {
+    /// None yet: in a file in `directory` that nobody but this process can open, or in memory.
+    pub fn new(directory: Option<&Path>) -> Result<Self, AnonymizeError> {
+        let open = |directory: &Path| -> io::Result<Place> {
             let file = tempfile::tempfile_in(directory)?;
             file.set_permissions(Permissions::from_mode(0o600))?;
-            Ok(BufWriter::with_capacity(MOST, file))
+            Ok(Place::File(BufWriter::with_capacity(MOST, file)))
         };
-        let file = open().map_err(|error| unwritten(directory, error))?;
-        Ok(Self { file, directory: directory.to_owned(), end: 0, parts: Vec::new(), count: 0 })
+        let place = directory.map_or_else(|| Ok(Place::Memory(Vec::new())), open);
+        let place = place.map_err(|error| unwritten(directory, error))?;
+        Ok(Self { place, directory: directory.map(Path::to_owned), end: 0, parts: Vec::new(), count: 0 })
     }
 
     /// Takes the lines of one part.
@@ -52,7 +80,7 @@ impl Lines {
             let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
             for bytes in [&length.to_le_bytes()[..], &times.to_le_bytes(), line] {
                 hash.update(bytes);
-                self.file.write_all(bytes).map_err(|error| unwritten(&self.directory, error))?;
+                self.place.write(bytes).map_err(|error| unwritten(self.directory.as_deref(), error))?;
             }
             self.end += 8 + line.len() as u64;
         }
@@ -69,25 +97,27 @@ impl Lines {
         memory: u64,
         mut visit: impl FnMut(&[u8], u32) -> Result<(), AnonymizeError>,
     ) -> Result<(), AnonymizeError> {
-        let Self { file, directory, parts, count, .. } = self;
-        let fault = |error| unwritten(&directory, error);
+        let Self { mut place, directory, parts, count, .. } = self;
+        let fault = |error| unwritten(directory.as_deref(), error);
         if whole.risk().lines != count {
             return Err(fault(changed()));
         }
-        let file = file.into_inner().map_err(|error| fault(error.into_error()))?;
+        if let Place::File(file) = &mut place {
+            file.flush().map_err(fault)?;
+        }
         let held = usize::try_from(memory / parts.len().max(1) as u64).unwrap_or(MOST).clamp(LEAST, MOST);
         let mut readers: Vec<Reader> =
             parts.into_iter().map(|(at, end, digest)| Reader::new((at, end), digest, held)).collect();
         let mut heads = BinaryHeap::new();
         for (part, reader) in readers.iter_mut().enumerate() {
-            if let Some((line, times)) = reader.next(&file).map_err(fault)? {
+            if let Some((line, times)) = reader.next(&place).map_err(fault)? {
                 heads.push(Reverse((line, part, times)));
             }
         }
         while let Some(Reverse((mut line, part, times))) = heads.pop() {
             line.push(b'\n');
             visit(&line, times)?;
-            if let Some((line, times)) = readers[part].next(&file).map_err(fault)? {
+            if let Some((line, times)) = readers[part].next(&place).map_err(fault)? {
                 heads.push(Reverse((line, part, times)));
             }
         }
@@ -118,7 +148,7 @@ impl Reader {
     }
 
     /// Makes so many bytes be there.
-    fn fill(&mut self, file: &File, bytes: usize) -> io::Result<()> {
+    fn fill(&mut self, place: &Place, bytes: usize) -> io::Result<()> {
         let there = self.buffer.len() - self.given;
         if there >= bytes {
             return Ok(());
@@ -128,22 +158,22 @@ impl Reader {
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
         let more = (bytes - there).max(self.held).min(left);
         self.buffer.resize(there + more, 0);
-        file.read_exact_at(&mut self.buffer[there..], self.at)?;
+        place.read(&mut self.buffer[there..], self.at)?;
         self.at += more as u64;
         if there + more < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 
-    fn next(&mut self, file: &File) -> io::Result<Option<(Vec<u8>, u32)>> {
+    fn next(&mut self, place: &Place) -> io::Result<Option<(Vec<u8>, u32)>> {
         if self.at == self.end && self.given == self.buffer.len() {
             let is_whole = <[u8; 32]>::from(self.hash.finalize_reset()) == self.digest;
             return if is_whole { Ok(None) } else { Err(changed()) };
         }
-        self.fill(file, 8)?;
+        self.fill(place, 8)?;
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.buffer[at + byte]));
         let (length, times) = (number(self.given) as usize, number(self.given + 4));
         self.hash.update(&self.buffer[self.given..self.given + 8]);
         self.given += 8;
-        self.fill(file, length)?;
+        self.fill(place, length)?;
         let line = self.buffer[self.given..self.given + length].to_vec();
         self.hash.update(&line);
         self.given += length;
@@ -157,11 +187,10 @@ mod tests {
 
     /// One part of the lines `a` twice and `bb` once, of which the file has `stored`.
     fn read(stored: &[u8], digest: [u8; 32]) -> io::Result<Vec<(Vec<u8>, u32)>> {
-        let mut file = tempfile::tempfile()?;
-        file.write_all(stored)?;
+        let place = Place::Memory(stored.to_vec());
         let mut reader = Reader::new((0, stored.len() as u64), digest, LEAST);
         let mut lines = Vec::new();
-        while let Some(line) = reader.next(&file)? {
+        while let Some(line) = reader.next(&place)? {
             lines.push(line);
         }
         Ok(lines)

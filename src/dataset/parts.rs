@@ -1,13 +1,13 @@
 //! The records that leave, divided into parts that memory holds: whole classes each.
 
+use super::codes::{Wanted, unwritten};
 use super::data::Data;
-use super::file::{Wanted, unwritten};
-use super::hiding::Hidden;
+use super::error::AnonymizeError;
+use super::hide::Hidden;
 use super::kept::Kept;
+use super::step::Step;
 use crate::counting::CodeWriter;
 use crate::counting::codes::CodeColumn;
-use crate::dataset::error::AnonymizeError;
-use crate::dataset::step::Step;
 use crate::records::codebook::Code;
 use crate::records::subject::NO_SUBJECT;
 use crate::release::parts::Told;
@@ -20,16 +20,19 @@ const RECORDS_AT_ONCE: usize = 1 << 17;
 const A_RECORD: u64 = 1300;
 const A_CELL: u64 = 32;
 
-/// Columns before those of the attributes: the number of the record, both halves of the digest of whom it counts for, and what it hides.
+/// Columns before those of what a record hides and of the attributes: its number, both halves of the digest of whom it counts for, and the class
+/// that it was found in.
 const BEFORE: usize = 4;
 
-/// Records of parts in a file.
+/// Records of parts, in memory or in a file.
 pub struct Parts {
     columns: Vec<CodeColumn>,
     /// By part: its records.
     rows: Vec<usize>,
     width: usize,
-    directory: PathBuf,
+    /// Columns of what a record hides.
+    words: usize,
+    directory: Option<PathBuf>,
 }
 
 /// The records of one part.
@@ -39,8 +42,10 @@ pub struct Part {
     pub numbers: Vec<u32>,
     /// Digests of whom they count for.
     pub digests: Vec<u64>,
-    /// What they hide, a bit by sensitive attribute.
-    pub masks: Vec<u32>,
+    /// The classes that they were found in.
+    pub found: Vec<u32>,
+    /// What they hide, a bit by sensitive attribute: so many columns that each attribute has one.
+    pub masks: Vec<Vec<u32>>,
     /// By attribute that leaves: their codes.
     pub codes: Vec<Vec<Code>>,
 }
@@ -100,10 +105,12 @@ pub fn divided(
     }
     let parts = part as usize + 1;
     let leaving = &data.input.leaving;
-    let width = BEFORE + leaving.len();
-    let fault = |error| unwritten(&data.codes.directory, error);
-    let mut writer = CodeWriter::new(Some(&data.codes.directory), parts * width).map_err(fault)?;
-    let mut pending: Vec<Part> = (0..parts).map(|_| Part::new(leaving.len())).collect();
+    let words = data.sensitive.len().div_ceil(u32::BITS as usize);
+    let width = BEFORE + words + leaving.len();
+    let directory = data.codes.directory.as_deref();
+    let fault = |error| unwritten(directory, error);
+    let mut writer = CodeWriter::new(directory, parts * width).map_err(fault)?;
+    let mut pending: Vec<Part> = (0..parts).map(|_| Part::new(words, leaving.len())).collect();
     // Many parts are written in pieces that are not too small.
     let at_once =
         usize::try_from(data.room.left().saturating_sub(beside) / 4).unwrap_or(usize::MAX) / (4 * (width + 2));
@@ -117,7 +124,9 @@ pub fn divided(
     let mut holders: Vec<(usize, Vec<Vec<u64>>)> =
         data.input.sensitive.iter().map(|&a| (a, vec![Vec::new(); data.input.books[a].codes()])).collect();
     let mut people = data.codes.people.map(|people| (Bits::new(people), Bits::new(people)));
-    let (mut lost, mut masks) = (hidden.lost.iter().peekable(), hidden.masks.iter().peekable());
+    let (mut lost, mut masked) = (hidden.lost.iter().peekable(), hidden.masked.iter().peekable());
+    let mut masks = hidden.masks.chunks(words.max(1));
+    let nothing = vec![0; words];
     let wanted = Wanted { attributes: &attributes, digests: true, people: people.is_some() };
     data.codes.each(wanted, &mut |block| {
         for &at in &block.released {
@@ -125,11 +134,11 @@ pub fn divided(
             if let Some((all, _)) = &mut people {
                 all.set(block.people[row]);
             }
-            let Some(class) = kept.class(block, at) else { continue };
+            let Some(found) = kept.found(block, at) else { continue };
             if lost.next_if(|lost| **lost == number).is_some() {
                 continue;
             }
-            let mask = masks.next_if(|(of, _)| *of == number).map_or(0, |(_, mask)| *mask);
+            let mask = masked.next_if(|masked| **masked == number).and_then(|_| masks.next()).unwrap_or(&nothing);
             if let Some((_, left)) = &mut people {
                 left.set(block.people[row]);
             }
@@ -143,10 +152,11 @@ pub fn divided(
                     }
                 }
             }
-            let part = &mut pending[part_of[class as usize] as usize];
+            let part = &mut pending[part_of[kept.class_of(found) as usize] as usize];
             part.numbers.push(number);
             part.digests.push(digest);
-            part.masks.push(mask);
+            part.found.push(found);
+            part.masks.iter_mut().zip(mask).for_each(|(words, word)| words.push(*word));
             part.codes.iter_mut().zip(&places).for_each(|(codes, &place)| codes.push(block.codes[place][row]));
             held += 1;
         }
@@ -166,26 +176,33 @@ pub fn divided(
     let shown = data.input.sensitive.iter().zip(&hidden.shows).filter(|(_, shows)| **shows).map(|(&a, _)| a);
     let told = Told { holders, shown: shown.collect() };
     let people = people.map(|(all, left)| (all.count(), left.count()));
-    let parts = Parts { columns: writer.into_columns(), rows, width, directory: data.codes.directory.clone() };
+    let parts = Parts { columns: writer.into_columns(), rows, width, words, directory: data.codes.directory.clone() };
     Ok((parts, Seen { told, people }))
 }
 
 const SMALLER: &str = "allow more (--memory), or generalize less: raise anonymize.suppression_limit, or relax a model";
 
 impl Part {
-    fn new(width: usize) -> Self {
-        Self { codes: vec![Vec::new(); width], ..Self::default() }
+    fn new(words: usize, attributes: usize) -> Self {
+        Self { masks: vec![Vec::new(); words], codes: vec![Vec::new(); attributes], ..Self::default() }
+    }
+
+    /// Whether a record hides its value of a sensitive attribute, by position.
+    pub fn hides(&self, row: usize, sensitive: usize) -> bool {
+        let bits = u32::BITS as usize;
+        self.masks[sensitive / bits][row] >> (sensitive % bits) & 1 == 1
     }
 
     /// Writes the records to the columns from number `first` on, and holds none of them any longer.
     fn write(&mut self, first: usize, writer: &mut CodeWriter) -> std::io::Result<()> {
         let high: Vec<u32> = self.digests.iter().map(|digest| (digest >> 32) as u32).collect();
         let low: Vec<u32> = self.digests.iter().map(|digest| *digest as u32).collect();
-        for (at, column) in [&self.numbers, &high, &low, &self.masks].into_iter().chain(&self.codes).enumerate() {
+        let before = [&self.numbers, &high, &low, &self.found].into_iter();
+        for (at, column) in before.chain(&self.masks).chain(&self.codes).enumerate() {
             writer.append_numbers(first + at, column)?;
         }
         // With its room: in sorted data one part after the other fills, and each would keep the room of all of it.
-        *self = Self::new(self.codes.len());
+        *self = Self::new(self.masks.len(), self.codes.len());
         Ok(())
     }
 }
@@ -204,7 +221,9 @@ impl Parts {
             let (mut all, mut some) = (Vec::with_capacity(rows), Vec::new());
             for start in (0..rows).step_by(RECORDS_AT_ONCE) {
                 let range = start..rows.min(start + RECORDS_AT_ONCE);
-                column.read(range, &mut bytes, &mut some).map_err(|error| unwritten(&self.directory, error))?;
+                column
+                    .read(range, &mut bytes, &mut some)
+                    .map_err(|error| unwritten(self.directory.as_deref(), error))?;
                 all.extend_from_slice(&some);
             }
             Ok(all)
@@ -212,9 +231,10 @@ impl Parts {
         let numbers = read(&columns[0])?;
         let (high, low) = (read(&columns[1])?, read(&columns[2])?);
         let digests = high.iter().zip(&low).map(|(high, low)| u64::from(*high) << 32 | u64::from(*low)).collect();
-        let masks = read(&columns[3])?;
-        let codes = columns[BEFORE..].iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Part { numbers, digests, masks, codes })
+        let found = read(&columns[3])?;
+        let mut masks: Vec<Vec<u32>> = columns[BEFORE..].iter().map(read).collect::<Result<_, _>>()?;
+        let codes = masks.split_off(self.words);
+        Ok(Part { numbers, digests, found, masks, codes })
     }
 }
 

@@ -174,7 +174,7 @@ fn told(done: &Anonymized) -> String {
         account.smallest,
         account.worth,
         done.recoded.limit,
-        done.before,
+        done.recoded.before,
         done.risk_before,
         done.risk.highest,
         done.risk.average(),

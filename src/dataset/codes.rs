@@ -1,10 +1,10 @@
-//! The codes of a data set in a file without a name, column by column, and whom each record counts for.
+//! The codes of a data set, column by column, in memory or in a file without a name, and whom each record counts for.
 
+use super::error::AnonymizeError;
+use super::read::Marks;
 use crate::anonymity::lattice::table::NOBODY;
 use crate::counting::CodeWriter;
 use crate::counting::codes::CodeColumn;
-use crate::dataset::error::AnonymizeError;
-use crate::dataset::read::Marks;
 use crate::records::codebook::Code;
 use crate::records::schema::Schema;
 use crate::records::subject::NO_SUBJECT;
@@ -22,10 +22,10 @@ const RECORDS_AT_ONCE: usize = 1 << 15;
 /// Columns behind those of attributes: both halves of the digest of whom a record counts for, and his dense number.
 const DIGEST: usize = 2;
 
-/// Codes on their way into a file.
+/// Codes on their way into memory or a file.
 pub struct Writing {
     writer: CodeWriter,
-    directory: PathBuf,
+    directory: Option<PathBuf>,
     /// The attributes that have codes.
     attributes: Vec<usize>,
     width: usize,
@@ -36,16 +36,16 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// A file in `directory` for records of `schema`.
+    /// A place for records of `schema`: a file in `directory`; none: memory.
     ///
     /// # Errors
-    /// When none can be made there.
-    pub fn new(directory: &Path, schema: &Schema) -> Result<Self, AnonymizeError> {
+    /// When no file can be made there.
+    pub fn new(directory: Option<&Path>, schema: &Schema) -> Result<Self, AnonymizeError> {
         let attributes: Vec<usize> = schema.releasable().collect();
         let people = schema.subject.map(|_| HashMap::new());
         let columns = attributes.len() + DIGEST + usize::from(people.is_some());
-        let writer = CodeWriter::new(Some(directory), columns).map_err(|error| unwritten(directory, error))?;
-        let (directory, pending) = (directory.to_owned(), vec![Vec::new(); columns]);
+        let writer = CodeWriter::new(directory, columns).map_err(|error| unwritten(directory, error))?;
+        let (directory, pending) = (directory.map(Path::to_owned), vec![Vec::new(); columns]);
         Ok(Self { writer, directory, attributes, width: schema.attributes.len(), pending, people, rows: 0 })
     }
 
@@ -78,6 +78,11 @@ impl Writing {
         self.rows
     }
 
+    /// Columns of attributes.
+    pub fn width(&self) -> usize {
+        self.attributes.len()
+    }
+
     /// Bytes held for the people: their digests and numbers.
     pub fn people_bytes(&self) -> u64 {
         self.people.as_ref().map_or(0, |people| people.capacity() as u64 * (size_of::<(u64, u32)>() as u64 + 1))
@@ -90,7 +95,7 @@ impl Writing {
             } else {
                 self.writer.append_numbers(number, codes)
             };
-            written.map_err(|error| unwritten(&self.directory, error))?;
+            written.map_err(|error| unwritten(self.directory.as_deref(), error))?;
             codes.clear();
         }
         Ok(())
@@ -125,7 +130,7 @@ impl Writing {
     }
 }
 
-/// A file of codes that has been written.
+/// Codes that have been written.
 pub struct Codes {
     /// By attribute; none where no record has a value of it that leaves or is judged.
     columns: Vec<Option<CodeColumn>>,
@@ -135,7 +140,8 @@ pub struct Codes {
     /// Distinct people, where the schema names them.
     pub people: Option<usize>,
     pub rows: usize,
-    pub directory: PathBuf,
+    /// Where they lie; none: in memory.
+    pub directory: Option<PathBuf>,
     /// Which records are to be released; none: all.
     pub marks: Option<Marks>,
 }
@@ -156,6 +162,8 @@ pub struct Wanted<'a> {
 pub struct Block {
     /// The number of the first.
     pub start: usize,
+    /// How many.
+    pub rows: usize,
     /// Their codes, by attribute that was wanted.
     pub codes: Vec<Vec<Code>>,
     pub digests: Vec<u64>,
@@ -163,6 +171,15 @@ pub struct Block {
     pub people: Vec<u32>,
     /// Places in the block of those that are to be released.
     pub released: Vec<u32>,
+}
+
+impl Block {
+    /// By record whether it is to be released.
+    pub fn is_released(&self) -> Vec<bool> {
+        let mut is_released = vec![false; self.rows];
+        self.released.iter().for_each(|&at| is_released[at as usize] = true);
+        is_released
+    }
 }
 
 impl Codes {
@@ -180,9 +197,9 @@ impl Codes {
         for start in (0..self.rows).step_by(RECORDS_AT_ONCE) {
             let rows = start..self.rows.min(start + RECORDS_AT_ONCE);
             let mut read = |column: &CodeColumn, into: &mut Vec<u32>| {
-                column.read(rows.clone(), &mut bytes, into).map_err(|error| unwritten(&self.directory, error))
+                column.read(rows.clone(), &mut bytes, into).map_err(|error| unwritten(self.directory.as_deref(), error))
             };
-            block.start = start;
+            (block.start, block.rows) = (start, rows.len());
             for (attribute, codes) in wanted.attributes.iter().zip(&mut block.codes) {
                 match &self.columns[*attribute] {
                     Some(column) => read(column, codes)?,
@@ -224,6 +241,25 @@ impl Codes {
         Ok(())
     }
 
+    /// The codes of some attributes, of whom each record counts for, and whether it is to be released: of all records at once.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn all(&self, attributes: &[usize]) -> Result<(Vec<Vec<Code>>, Vec<u32>, Option<Vec<bool>>), AnonymizeError> {
+        let mut codes = vec![Vec::with_capacity(self.rows); attributes.len()];
+        let mut people = Vec::with_capacity(self.rows);
+        let mut released = self.marks.as_ref().map(|_| Vec::with_capacity(self.rows));
+        self.each(Wanted { attributes, people: true, ..Wanted::default() }, &mut |block| {
+            codes.iter_mut().zip(&block.codes).for_each(|(all, some)| all.extend_from_slice(some));
+            people.extend_from_slice(&block.people);
+            if let Some(released) = &mut released {
+                released.extend(block.is_released());
+            }
+            Ok(())
+        })?;
+        Ok((codes, people, released))
+    }
+
     /// By code of an attribute: the records that are to be released.
     ///
     /// # Errors
@@ -242,6 +278,6 @@ impl Codes {
 }
 
 /// What has gone wrong with a file in the directory for temporary ones.
-pub fn unwritten(directory: &Path, source: io::Error) -> AnonymizeError {
-    AnonymizeError::Temporary { directory: directory.to_owned(), source }
+pub fn unwritten(directory: Option<&Path>, source: io::Error) -> AnonymizeError {
+    AnonymizeError::Temporary { directory: directory.unwrap_or(Path::new("memory")).to_owned(), source }
 }

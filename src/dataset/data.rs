@@ -1,26 +1,25 @@
-//! A data set in a file: what is read of it, and its distinct records as the search sees them.
+//! A data set: what is read of it, and its distinct records as the search sees them.
 
-use super::file::{Codes, Wanted, Writing};
+use super::attended::Attended;
+use super::codes::{Codes, Wanted, Writing};
+use super::error::AnonymizeError;
+use super::read::{self, Begun, Input};
 use super::room::{FEWER_ROWS, Room};
+use super::source::Source;
+use super::step::Step;
 use super::support::Support;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::coding::{self, Coded};
 use crate::anonymity::lattice::packing::{Full, Packing};
 use crate::anonymity::lattice::table::{Records, Table, TableError};
 use crate::anonymity::privacy::SensitiveDomain;
-use crate::config::Config;
-use crate::dataset::error::AnonymizeError;
-use crate::dataset::read::{self, Begun, Input};
-use crate::dataset::source::Source;
-use crate::dataset::step::Step;
-use crate::io::table::Standing;
-use crate::records::codebook::Code;
-use crate::start::findings::Finding;
+use crate::config::{Config, format_size};
+use crate::io::table::{Standing, named};
+use crate::records::codebook::{Code, UNCOVERED};
 use crate::start::reading::file_format;
 use std::ops::ControlFlow;
-use std::path::Path;
 
-/// A data set in a file.
+/// A data set.
 pub struct Data {
     /// Everything but the records.
     pub input: Input,
@@ -45,28 +44,26 @@ pub struct Values {
     pub counts: Vec<u64>,
 }
 
-/// Reads the source of `config` into a file in `directory`.
+/// Bytes of a cell, and of a record beside its cells, that are counted for a data set in memory.
+const A_CELL: u64 = 12;
+const A_RECORD: u64 = 64;
+
+/// Reads the source of `config` into memory, or into a file.
 pub fn read(
     config: &Config,
     file: &str,
-    (source, directory): (&Source<'_>, &Path),
-    note: &dyn Fn(&Finding),
-    step: &dyn Fn(Step),
+    source: &Source<'_>,
+    Attended { note, step, .. }: Attended<'_>,
 ) -> Result<Data, AnonymizeError> {
     let Begun { schema, books, key } = read::begin(config, file)?;
-    let room = Room::new(source.memory);
+    let room = Room::new(if source.temp.is_some() { source.memory } else { u64::MAX });
     let path = &config.source.path;
     let format = file_format(config.source.format_of_file(path), config.source.separator);
-    let standing = Standing::of(path, source.more, format)?;
-    let mut writing = Writing::new(directory, &schema)?;
+    let standing = source.temp.map(|_| Standing::of(path, source.more, format)).transpose()?;
+    let mut writing = Writing::new(source.temp, &schema)?;
     let mut failed = None;
     let each: &mut read::Each<'_> = &mut |batch, books| {
-        // Half is left for everything that comes.
-        let (values, people) = (2 * read::values(books), 2 * writing.people_bytes());
-        let added = room
-            .holds(|| format!("the different values of {} records", writing.rows()), values, FEWER_VALUES)
-            .and_then(|()| room.with(values).holds(|| format!("{} people", people_of(&writing)), people, FEWER_PEOPLE))
-            .and_then(|()| writing.add(batch));
+        let added = writing.add(batch).and_then(|()| fits(config, source, room, &writing, read::values(books)));
         step(Step::Reading { records: writing.rows() as u64 });
         match added {
             Ok(()) => ControlFlow::Continue(()),
@@ -81,18 +78,23 @@ pub fn read(
         return Err(error);
     }
     let (books, swallowed) = read?;
-    standing.refuse_changed(path, source.more, format)?;
-    read::note_uncovered(&schema, &books, &|_| 0, note);
-    let begun = Begun { schema, books, key };
-    let (mut input, marks) = read::described(config, file, begun, swallowed, (writing.rows() as u64, &|_| 0))?;
+    if let Some(standing) = standing {
+        standing.refuse_changed(path, source.more, format)?;
+    }
     let rows = writing.rows();
+    let mut codes = writing.finish()?;
+    // Cells of profiles are counted by record, as the others are.
+    let of_profiles = |a: usize| match schema.attributes[a].from.join() {
+        Some(_) => codes.counts[a].get(UNCOVERED as usize).copied().unwrap_or(0),
+        None => 0,
+    };
+    read::note_uncovered(&schema, &books, &of_profiles, note);
+    let begun = Begun { schema: schema.clone(), books, key };
+    let (input, marks) = read::described(config, file, begun, swallowed, (rows as u64, &of_profiles))?;
     if rows >= u32::MAX as usize {
         return Err(TableError::Rows { rows, limit: u32::MAX as usize - 1 }.into());
     }
-    let mut codes = writing.finish()?;
     codes.marks = marks;
-    // Who they are is in the file.
-    input.subjects = codes.people.map(|_| Vec::new());
     let of = |attribute: &usize| Values::of(&input, &codes, *attribute);
     let quasi: Vec<Values> = input.quasi.iter().map(of).collect::<Result<_, _>>()?;
     let sensitive: Vec<Values> = input.sensitive.iter().map(of).collect::<Result<_, _>>()?;
@@ -114,8 +116,27 @@ const FEWER_VALUES: &str =
     "round attributes in the schema or leave out those with the most values, or allow more (--memory)";
 const FEWER_PEOPLE: &str = "allow more (--memory), or run it through the daemon (throng run)";
 
-fn people_of(writing: &Writing) -> u64 {
-    writing.people_bytes() / (size_of::<(u64, u32)>() as u64 + 1)
+/// Refuses what has been read so far, with so many bytes of different values, where it takes more than it may.
+fn fits(
+    config: &Config,
+    source: &Source<'_>,
+    room: Room,
+    writing: &Writing,
+    values: u64,
+) -> Result<(), AnonymizeError> {
+    let records = writing.rows() as u64;
+    if source.temp.is_none() {
+        if records * (writing.width() as u64 * A_CELL + A_RECORD) + values <= source.memory {
+            return Ok(());
+        }
+        let (path, limit) = (named(&config.source.path, source.more), format_size(source.memory));
+        return Err(AnonymizeError::TooLarge { path, records, limit });
+    }
+    // Half is left for everything that comes.
+    let (values, people) = (2 * values, 2 * writing.people_bytes());
+    room.holds(|| format!("the different values of {records} records"), values, FEWER_VALUES)?;
+    let number = || people / 2 / (size_of::<(u64, u32)>() as u64 + 1);
+    room.with(values).holds(|| format!("{} people", number()), people, FEWER_PEOPLE)
 }
 
 impl Values {
@@ -167,24 +188,34 @@ impl Data {
         Ok(support.rare())
     }
 
-    /// The distinct records. Sensitive values divide them, also where no model looks at them: a class must be able to hide what is rare.
-    pub fn table(&self, step: &dyn Fn(Step)) -> Result<Table, AnonymizeError> {
+    /// The distinct records: those to be released, and where a model asks for the `population` the others too. Sensitive values divide them,
+    /// also where no model looks at them: a class must be able to hide what is rare.
+    pub fn table(&self, population: bool, step: &dyn Fn(Step)) -> Result<Table, AnonymizeError> {
         let mut attributes = self.input.quasi.clone();
         attributes.extend(&self.input.sensitive);
         // What the search holds beside it is more than as much again.
         let bytes = usize::try_from(self.room.left() / 2).unwrap_or(usize::MAX);
         let mut packing = Packing::new(self.domains(), bytes);
         let named = self.codes.people.is_some();
+        let population = population && self.codes.marks.is_some();
         let wanted = Wanted { attributes: &attributes, people: named, ..Wanted::default() };
+        let mut taken = Vec::new();
         self.codes.each(wanted, &mut |block| {
+            taken.clear();
+            if population {
+                taken.extend(0..block.rows as u32);
+            } else {
+                taken.extend_from_slice(&block.released);
+            }
             let column = |(codes, values): (&Vec<Code>, &Values)| -> Vec<u32> {
-                block.released.iter().map(|&at| values.value_of[codes[at as usize] as usize]).collect()
+                taken.iter().map(|&at| values.value_of[codes[at as usize] as usize]).collect()
             };
             let (of_quasi, of_sensitive) = block.codes.split_at(self.quasi.len());
             let records = Records {
                 quasi: of_quasi.iter().zip(&self.quasi).map(column).collect(),
                 sensitive: of_sensitive.iter().zip(&self.sensitive).map(|of| (column(of), of.1.codes.len())).collect(),
-                subjects: named.then(|| block.released.iter().map(|&at| block.people[at as usize]).collect()),
+                subjects: named.then(|| taken.iter().map(|&at| block.people[at as usize]).collect()),
+                released: population.then(|| block.is_released()),
                 ..Records::default()
             };
             step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 });
@@ -199,5 +230,22 @@ impl Data {
             return Err(TableError::NoAttributes.into());
         }
         Ok(packing.finish(self.sensitive.iter().map(domain).collect(), counts, self.released))
+    }
+
+    /// All records, those that only make up the population too: each a row of its own.
+    pub fn records(&self) -> Result<Records, AnonymizeError> {
+        let attributes: Vec<usize> = self.input.quasi.iter().chain(&self.input.sensitive).copied().collect();
+        let (mut codes, people, released) = self.codes.all(&attributes)?;
+        for (codes, values) in codes.iter_mut().zip(self.quasi.iter().chain(&self.sensitive)) {
+            codes.iter_mut().for_each(|code| *code = values.value_of[*code as usize]);
+        }
+        let sensitive = codes.split_off(self.quasi.len()).into_iter().zip(&self.sensitive);
+        Ok(Records {
+            quasi: codes,
+            sensitive: sensitive.map(|(column, values)| (column, values.codes.len())).collect(),
+            subjects: self.codes.people.map(|_| people),
+            released,
+            ..Records::default()
+        })
     }
 }

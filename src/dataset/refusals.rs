@@ -1,11 +1,7 @@
 //! What a data set in a file cannot be asked, before anything is read.
 
+use super::error::{AnonymizeError, problem};
 use crate::config::{Config, ModelKind, Transformation};
-use crate::dataset::error::{AnonymizeError, problem};
-use crate::start::schema::load_schema;
-
-/// Sensitive attributes at the most: what a record hides is a bit each.
-const SENSITIVE: usize = 32;
 
 /// Refuses by name what needs the records in memory.
 ///
@@ -37,15 +33,6 @@ pub fn refuse(config: &Config, file: &str) -> Result<(), AnonymizeError> {
         let message = "the model compares every class with all members of a population";
         let key = format!("privacy.model[{index}].kind");
         return refuse(&key, message, "ask for another model, or leave --temp out");
-    }
-    let schema = load_schema(config).map_err(AnonymizeError::Configuration)?;
-    let sensitive = schema.attributes.iter().filter(|a| a.role == crate::records::schema::Role::Sensitive).count();
-    if sensitive > SENSITIVE {
-        let message = format!(
-            "{sensitive} attributes are sensitive, and a data set in a file (--temp) has {SENSITIVE} at the most"
-        );
-        let remedy = "release them in several data sets, or leave --temp out";
-        return Err(problem(config.schema.file.display().to_string(), "role", message, remedy));
     }
     Ok(())
 }
