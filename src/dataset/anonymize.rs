@@ -1,7 +1,6 @@
 //! `throng anonymize`: a data set becomes a release.
 
 use super::aggregate;
-use super::attended::Attended;
 use super::ceiling;
 use super::data::{self, Data};
 use super::done::Anonymized;
@@ -10,7 +9,7 @@ use super::parts;
 use super::refusals::refuse;
 use super::release::{Leaving, ready, release};
 use super::search::{Searched, Settled, possible, searched, table, terms};
-use super::source::Source;
+use super::source::{Attended, Source};
 use super::summary::{self, People};
 use crate::anonymity::lattice::until::Until;
 use crate::config::Config;

@@ -4,7 +4,6 @@
 //! policy is: the best policies are settled as any release is, then filled once more by what their lines show; the first that still
 //! hides every counterfeit leaves.
 
-use super::attended::Attended;
 use super::data::Data;
 use super::error::{AnonymizeError, named, problem};
 use super::hide::{Asked as ToHide, Hidden, content_key, hidden};
@@ -12,7 +11,7 @@ use super::kept::Kept;
 use super::read::Input;
 use super::release::Insertion;
 use super::search::{Searched, Settled};
-use super::step::Step;
+use super::source::{Attended, Step};
 use crate::anonymity::lattice::check::{Account, Checker, Terms};
 use crate::anonymity::lattice::passes::{Cut, Pass, Recoded};
 use crate::anonymity::lattice::search::{Best, Found as Searches};

@@ -1,17 +1,15 @@
 //! A data set: what is read of it, and its distinct records as the search sees them.
 
-use super::attended::Attended;
 use super::codes::{Codes, Wanted, Writing};
 use super::error::AnonymizeError;
 use super::read::{self, Begun, Input};
 use super::room::{FEWER_ROWS, Room};
-use super::source::Source;
-use super::step::Step;
+use super::source::{Attended, Source, Step};
 use super::support::Support;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::coding::{self, Coded};
 use crate::anonymity::lattice::packing::{Full, Packing};
-use crate::anonymity::lattice::table::{Records, Table, TableError};
+use crate::anonymity::lattice::table::{NOBODY, Records, Table, TableError};
 use crate::anonymity::privacy::SensitiveDomain;
 use crate::config::{Config, format_size};
 use crate::io::table::{Standing, named};
@@ -176,10 +174,10 @@ impl Data {
         let wanted = Wanted { attributes: &self.input.sensitive, people: true, ..Wanted::default() };
         self.codes.each(wanted, &mut |block| {
             for &at in &block.released {
-                let person = block.people[at as usize];
+                let person = Some(block.people[at as usize]).filter(|person| *person != NOBODY);
                 for (number, values) in self.sensitive.iter().enumerate() {
                     let value = values.value_of[block.codes[number][at as usize] as usize];
-                    support.add(number, value, person);
+                    support.note(number, value, person);
                 }
             }
             step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 });

@@ -15,7 +15,6 @@ use crate::release::ceiling::CeilingRefusal;
 use crate::release::models::ModelRefusal;
 use crate::release::parts::PartRefusal;
 use crate::release::population::PopulationRefusal;
-use crate::release::verify::Refusal;
 use std::path::{Path, PathBuf};
 
 /// Why a data set was not anonymized. Nothing has been released then, but where writing itself failed ([`Self::Sink`]).
@@ -88,8 +87,6 @@ pub enum AnonymizeError {
         "no policy generalizes by at most {h:.4} and has counterfeits that nobody can tell ({checked} were looked at); raise anonymize.ceiling.h, anonymize.ceiling.share or anonymize.suppression_limit, or lower anonymize.ceiling.lines"
     )]
     NoCeiling { h: f64, checked: u64 },
-    #[error(transparent)]
-    Refused(#[from] Refusal),
     #[error(transparent)]
     PartRefused(#[from] PartRefusal),
     #[error(transparent)]

@@ -1,11 +1,10 @@
 //! The frontier of quality against k.
 
 use super::aggregate;
-use super::attended::Attended;
 use super::data;
 use super::error::{AnonymizeError, problem};
 use super::search::{Searched, searched, table, terms};
-use super::source::Source;
+use super::source::{Attended, Source};
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::until::Until;
 use crate::config::Config;

@@ -14,9 +14,9 @@ use super::data::{Data, Values};
 use super::error::AnonymizeError;
 use super::kept::Kept;
 use super::read::Input;
-use super::step::Step;
+use super::source::Step;
 use super::support::Support;
-use crate::anonymity::lattice::table::Table;
+use crate::anonymity::lattice::table::{NOBODY, Table};
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
 use crate::anonymity::treatment::hide::{Hiding, Models, Side};
 use crate::records::codebook::SUPPRESSED;
@@ -149,8 +149,8 @@ impl Asked<'_> {
     fn rare(&self) -> Result<Vec<Vec<bool>>, AnonymizeError> {
         let mut support = self.support();
         self.each((false, true), &mut |block, at, _| {
-            let person = block.people[at as usize];
-            self.values(block, at).for_each(|(attribute, value)| support.add(attribute, value, person));
+            let person = Some(block.people[at as usize]).filter(|person| *person != NOBODY);
+            self.values(block, at).for_each(|(attribute, value)| support.note(attribute, value, person));
             Ok(())
         })?;
         Ok(support.rare())
@@ -195,11 +195,10 @@ impl Asked<'_> {
                 held.digests.push(digest);
                 held.classes.push(class);
                 self.values(block, at).for_each(|(number, value)| held.values[number].0.push(value));
-            } else if digest != NO_SUBJECT {
-                self.values(block, at).for_each(|(number, value)| beside.note(number, value, digest));
             } else {
-                // Nobody shows it, and it lacks people all the same.
-                self.values(block, at).for_each(|(number, value)| beside.meet(number, value));
+                // What nobody shows lacks people all the same.
+                let person = Some(digest).filter(|digest| *digest != NO_SUBJECT);
+                self.values(block, at).for_each(|(number, value)| beside.note(number, value, person));
             }
             Ok(())
         })?;
@@ -221,7 +220,7 @@ impl Asked<'_> {
         let bases: Vec<u128> = input.schema.attributes.iter().map(|a| keyed.digest(a.name.as_bytes())).collect();
         let mut holders = Holders::default();
         for (number, &attribute) in input.sensitive.iter().enumerate() {
-            for (&code, people) in sensitive[number].codes.iter().zip(beside.people(number)) {
+            for (&code, (people, _)) in sensitive[number].codes.iter().zip(beside.values(number)) {
                 let value = input.books[attribute].digests(0)[code as usize];
                 holders.add(bases[attribute].wrapping_add(value), people);
             }
@@ -253,16 +252,16 @@ impl Asked<'_> {
         let leaving = || (0..held.numbers.len() as u32).filter(|row| !lost.contains(row));
         let mut lacking = Vec::new();
         for (number, cells) in settled.columns.iter().enumerate() {
-            let mut people: Vec<Vec<u64>> = beside.people(number).to_vec();
+            let mut shown = beside.values(number).to_vec();
             for row in leaving().filter(|&row| cells[row as usize] != SUPPRESSED) {
                 let (value, person) = (held.values[number].0[row as usize] as usize, held.digests[row as usize]);
-                let known = &mut people[value];
+                let known = &mut shown[value].0;
                 if person != NO_SUBJECT && known.len() < self.k && !known.contains(&person) {
                     known.push(person);
                 }
             }
-            let lacks = (0..people.len()).filter(|&value| beside.is_met(number, value) && people[value].len() < self.k);
-            lacking.extend(lacks.map(|value| (number, value)));
+            let lacks = shown.iter().enumerate().filter(|(_, (people, is_met))| *is_met && people.len() < self.k);
+            lacking.extend(lacks.map(|(value, _)| (number, value)));
         }
         if !lacking.is_empty() {
             return Ok(Settled::Lacks(lacking));

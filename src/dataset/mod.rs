@@ -8,7 +8,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `anonymize`, `frontier` | the two ways through this wing |
-//! | `source`, `room`, `refusals` | what is read, the memory for it, and what a data set in a file cannot be asked |
+//! | `source`, `room`, `refusals` | what is read and who attends, the memory for it, and what a data set in a file cannot be asked |
 //! | `read`, `codes`, `data` | from the source to codes, and to the distinct records that a search sees |
 //! | `models`, `search` | what is asked of every class, and the search for a policy |
 //! | `kept`, `aggregate`, `support`, `hide` | the classes that leave, their aggregates, and what hides in sensitive columns |
@@ -16,11 +16,10 @@
 //! | `parts`, `claims`, `release`, `lines` | what leaves, in parts that memory holds: verified, and written in order |
 //! | `truthful` | a release with counterfeits read by its catalog |
 //! | [`infer`] | a record schema proposed from records |
-//! | `done`, `summary`, `attended`, `step`, `error` | figures and words |
+//! | `done`, `summary`, `error` | figures and words |
 
 mod aggregate;
 mod anonymize;
-mod attended;
 mod ceiling;
 mod claims;
 mod codes;
@@ -40,7 +39,6 @@ mod release;
 mod room;
 mod search;
 mod source;
-mod step;
 mod summary;
 mod support;
 #[cfg(test)]
@@ -49,13 +47,11 @@ mod truthful;
 
 pub use aggregate::Aggregated;
 pub use anonymize::anonymize;
-pub use attended::{Attended, Watch};
 pub use ceiling::Ceiled;
 pub use done::Anonymized;
 pub use error::AnonymizeError;
 pub use frontier::{Point, frontier};
 pub use release::files as files_written;
-pub use source::Source;
-pub use step::Step;
+pub use source::{Attended, Source, Step, Watch};
 pub use summary::{People, RawRisk};
 pub use truthful::{Applied, ApplyError, apply_catalog};

@@ -5,7 +5,7 @@ use super::data::Data;
 use super::error::AnonymizeError;
 use super::hide::Hidden;
 use super::kept::Kept;
-use super::step::Step;
+use super::source::Step;
 use crate::counting::CodeWriter;
 use crate::counting::codes::CodeColumn;
 use crate::records::codebook::Code;

@@ -8,7 +8,7 @@ use super::kept::Kept;
 use super::lines::Lines;
 use super::parts::{Part, Parts, Seen};
 use super::read::Input;
-use super::step::Step;
+use super::source::Step;
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::codec::{CatalogGroup, LineLayout};

@@ -1,12 +1,12 @@
 //! The search for a policy, and what would leave by it.
 
 use super::aggregate::{AggregateQuestion, Aggregated, aggregate};
-use super::attended::Attended;
 use super::data::Data;
 use super::error::AnonymizeError;
 use super::hide::{self, Asked, Hidden};
 use super::kept::Kept;
 use super::models;
+use super::source::Attended;
 use crate::anonymity::lattice::check::Terms;
 use crate::anonymity::lattice::nearest::{Nearest, nearest};
 use crate::anonymity::lattice::passes::{Cut, Passes, Recoded, recode};

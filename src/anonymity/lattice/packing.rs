@@ -3,11 +3,9 @@
 //! What has come is sorted now and then, and merged with what was distinct before. The table is the one that
 //! [`Table::new`] would make of all records at once, row by row.
 
-use super::table::{Composite, Records, Rows, Table, composites_of, undivided};
+use super::table::{Composite, Records, Rows, Table, compact, composites_of, undivided};
 use crate::anonymity::domain::Domain;
 use crate::anonymity::privacy::SensitiveDomain;
-use rayon::slice::ParallelSliceMut;
-use std::cmp::Ordering;
 
 /// Rows that are sorted at once, where there is room.
 const AT_ONCE: usize = 1 << 20;
@@ -44,15 +42,8 @@ impl Packing {
         Self { domains, composites, rows: Rows::default(), distinct: 0, bytes }
     }
 
-    /// The domains of the quasi attributes.
-    #[must_use]
-    pub fn domains(&self) -> &[Domain] {
-        &self.domains
-    }
-
     /// Bytes of a row.
-    #[must_use]
-    pub fn row_bytes(&self) -> usize {
+    fn row_bytes(&self) -> usize {
         let columns = self.composites.len()
             + self.rows.sensitive.len()
             + 1
@@ -94,7 +85,7 @@ impl Packing {
     #[must_use]
     pub fn finish(mut self, sensitive: Vec<SensitiveDomain>, counts: Vec<Vec<u64>>, records: u64) -> Table {
         self.compact();
-        for column in columns(&mut self.rows) {
+        for column in self.rows.columns() {
             column.shrink_to_fit();
         }
         self.rows.count.shrink_to_fit();
@@ -104,63 +95,8 @@ impl Packing {
 
     /// Makes all rows distinct.
     fn compact(&mut self) {
-        let (rows, known) = (&self.rows, self.distinct as u32);
-        let compared: Vec<&[u32]> = {
-            let others = rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty());
-            rows.codes.iter().chain(others).map(Vec::as_slice).collect()
-        };
-        let compare = |a: u32, b: u32| -> Ordering {
-            let differing = compared.iter().map(|column| column[a as usize].cmp(&column[b as usize]));
-            differing.fold(Ordering::Equal, Ordering::then)
-        };
-        let mut new: Vec<u32> = (known..rows.len() as u32).collect();
-        new.par_sort_unstable_by(|&a, &b| compare(a, b));
-        let order = merged(known, &new, compare);
-        drop(new);
-        let is_first = |at: usize| at == 0 || compare(order[at - 1], order[at]).is_ne();
-        let first: Vec<bool> = (0..order.len()).map(is_first).collect();
-        drop(compared);
-        let distinct = first.iter().filter(|first| **first).count();
-        for column in columns(&mut self.rows) {
-            let mut taken = Vec::with_capacity(distinct);
-            taken.extend(order.iter().zip(&first).filter(|(_, first)| **first).map(|(&row, _)| column[row as usize]));
-            *column = taken;
-        }
-        let rows = &mut self.rows;
-        for column in [&mut rows.count, &mut rows.population].into_iter().filter(|column| !column.is_empty()) {
-            let mut sums: Vec<u32> = Vec::with_capacity(distinct);
-            for (&row, first) in order.iter().zip(&first) {
-                let number = column[row as usize];
-                match sums.last_mut() {
-                    Some(last) if !first => *last += number,
-                    _ => sums.push(number),
-                }
-            }
-            *column = sums;
-        }
-        self.distinct = distinct;
+        self.distinct = compact(&mut self.rows, self.distinct);
     }
-}
-
-/// The columns that tell rows apart.
-fn columns(rows: &mut Rows) -> impl Iterator<Item = &mut Vec<u32>> {
-    let all = rows.codes.iter_mut().chain(&mut rows.sensitive).chain([&mut rows.subject]);
-    all.filter(|column| !column.is_empty())
-}
-
-/// The first `known` rows, which are in order, and `new` ones, which name theirs.
-fn merged(known: u32, new: &[u32], compare: impl Fn(u32, u32) -> Ordering) -> Vec<u32> {
-    let mut order = Vec::with_capacity(known as usize + new.len());
-    let mut old = 0;
-    for &row in new {
-        while old < known && compare(old, row).is_le() {
-            order.push(old);
-            old += 1;
-        }
-        order.push(row);
-    }
-    order.extend(old..known);
-    order
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::policy::Lattice;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::privacy::SensitiveDomain;
 use rayon::slice::ParallelSliceMut;
+use std::cmp::Ordering;
 
 /// The subject of a record that counts for nobody.
 pub const NOBODY: u32 = u32::MAX;
@@ -77,6 +78,12 @@ pub(crate) struct Rows {
 impl Rows {
     pub fn len(&self) -> usize {
         self.count.len()
+    }
+
+    /// The columns that tell rows apart.
+    pub fn columns(&mut self) -> impl Iterator<Item = &mut Vec<u32>> {
+        let all = self.codes.iter_mut().chain(&mut self.sensitive).chain([&mut self.subject]);
+        all.filter(|column| !column.is_empty())
     }
 
     pub fn bytes(&self) -> usize {
@@ -258,7 +265,8 @@ impl Table {
         });
         let sensitive = sensitive.collect();
         let total = (0..rows).filter(|&row| released(row)).count() as u64;
-        let rows = distinct(&undivided(records, &composites));
+        let mut rows = undivided(records, &composites);
+        compact(&mut rows, 0);
         Ok(Self { domains, composites, rows, sensitive, counts, records: total, allowed: Allowance::default() })
     }
 
@@ -437,33 +445,55 @@ pub(crate) fn undivided(records: &Records, composites: &[Composite]) -> Rows {
     }
 }
 
-/// The distinct rows in the order of their composite codes.
-fn distinct(rows: &Rows) -> Rows {
-    let others = rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty());
-    let columns: Vec<&[u32]> = rows.codes.iter().chain(others).map(Vec::as_slice).collect();
-    let mut order: Vec<u32> = (0..rows.len() as u32).collect();
-    let compare = |&a: &u32, &b: &u32| {
-        let differing = columns.iter().map(|column| column[a as usize].cmp(&column[b as usize]));
-        differing.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+/// Makes rows distinct, in the order of their codes: the first `known` of them are already. Gives how many there are then.
+pub(super) fn compact(rows: &mut Rows, known: usize) -> usize {
+    let compared: Vec<&[u32]> = {
+        let others = rows.sensitive.iter().chain([&rows.subject]).filter(|column| !column.is_empty());
+        rows.codes.iter().chain(others).map(Vec::as_slice).collect()
     };
-    order.par_sort_unstable_by(compare);
-    let first = |position: &usize| *position == 0 || compare(&order[position - 1], &order[*position]).is_ne();
-    let firsts: Vec<usize> = (0..order.len()).filter(first).collect();
-    let taken = |column: &Vec<u32>| -> Vec<u32> {
-        if column.is_empty() { Vec::new() } else { firsts.iter().map(|&at| column[order[at] as usize]).collect() }
+    let compare = |a: u32, b: u32| -> Ordering {
+        let differing = compared.iter().map(|column| column[a as usize].cmp(&column[b as usize]));
+        differing.fold(Ordering::Equal, Ordering::then)
     };
-    let summed = |column: &Vec<u32>| -> Vec<u32> {
-        if column.is_empty() {
-            return Vec::new();
-        }
-        let ends = firsts.iter().skip(1).copied().chain([order.len()]);
-        firsts.iter().zip(ends).map(|(&at, end)| order[at..end].iter().map(|&row| column[row as usize]).sum()).collect()
-    };
-    Rows {
-        codes: rows.codes.iter().map(taken).collect(),
-        count: summed(&rows.count),
-        population: summed(&rows.population),
-        sensitive: rows.sensitive.iter().map(taken).collect(),
-        subject: taken(&rows.subject),
+    let known = known as u32;
+    let mut new: Vec<u32> = (known..rows.len() as u32).collect();
+    new.par_sort_unstable_by(|&a, &b| compare(a, b));
+    let order = merged(known, &new, compare);
+    drop(new);
+    let is_first = |at: usize| at == 0 || compare(order[at - 1], order[at]).is_ne();
+    let first: Vec<bool> = (0..order.len()).map(is_first).collect();
+    drop(compared);
+    let distinct = first.iter().filter(|first| **first).count();
+    for column in rows.columns() {
+        let mut taken = Vec::with_capacity(distinct);
+        taken.extend(order.iter().zip(&first).filter(|(_, first)| **first).map(|(&row, _)| column[row as usize]));
+        *column = taken;
     }
+    for column in [&mut rows.count, &mut rows.population].into_iter().filter(|column| !column.is_empty()) {
+        let mut sums: Vec<u32> = Vec::with_capacity(distinct);
+        for (&row, first) in order.iter().zip(&first) {
+            let number = column[row as usize];
+            match sums.last_mut() {
+                Some(last) if !first => *last += number,
+                _ => sums.push(number),
+            }
+        }
+        *column = sums;
+    }
+    distinct
+}
+
+/// The first `known` rows, which are in order, and `new` ones, which name theirs.
+fn merged(known: u32, new: &[u32], compare: impl Fn(u32, u32) -> Ordering) -> Vec<u32> {
+    let mut order = Vec::with_capacity(known as usize + new.len());
+    let mut old = 0;
+    for &row in new {
+        while old < known && compare(old, row).is_le() {
+            order.push(old);
+            old += 1;
+        }
+        order.push(row);
+    }
+    order.extend(old..known);
+    order
 }
