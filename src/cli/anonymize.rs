@@ -4,13 +4,12 @@ use super::outcome::Failure;
 use super::run::{refuse_loss, share, stop_on_signals};
 use super::text;
 use super::written::{refuse_overwriting, unwritable};
-use super::written_down::size;
+use super::written_down::{check_inputs, inputs, size};
 use crate::anonymity::lattice::passes::{Cut, Pass};
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Direction, Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, Used};
-use crate::counting::CodeWriter;
 use crate::dataset::{
     Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, Source, Step, anonymize, files_written, frontier,
 };
@@ -18,7 +17,7 @@ use crate::io::file::{telling, whole};
 use crate::records::schema::Schema;
 use crate::start::findings::Finding;
 use crate::telemetry::silence_panic_payloads;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
@@ -88,9 +87,9 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     silence_panic_payloads();
     let sink = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
     // The input and the output take the place of the configuration's: that they are two is told in words of their own.
-    let mut given: Vec<Used> = args.inputs().map(|path| Used::file("the input", path)).collect();
+    let mut given: Vec<Used> = inputs(&args.input, &args.more).map(|path| Used::file("the input", path)).collect();
     given.push(Used::file("the configuration", &args.config));
-    args.check()?;
+    check_inputs(&args.input, &args.more, args.temp.as_deref())?;
     refuse_overwriting(&args.written(Vec::new()), &given)?;
     // The files of the command line take the place of the configuration's.
     let named = [
@@ -173,22 +172,6 @@ fn path(path: &Path) -> Result<String, Failure> {
 }
 
 impl AnonymizeArgs {
-    /// Everything that is read as one data set, in its order.
-    fn inputs(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(self.input.as_path()).chain(self.more.iter().map(PathBuf::as_path))
-    }
-
-    /// Refuses inputs that are not one data set, and a directory for files that takes none.
-    fn check(&self) -> Result<(), Failure> {
-        if !self.more.is_empty() && self.inputs().any(|path| path == Path::new("-")) {
-            return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
-        }
-        let Some(directory) = &self.temp else { return Ok(()) };
-        let unfit =
-            || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
-        CodeWriter::new(Some(directory), 0).with_context(unfit).map(drop).map_err(Failure::Usage)
-    }
-
     /// What is written: the release, by the paths that it takes (at first, its name alone), and the report.
     fn written(&self, release: Vec<Used>) -> Vec<Used> {
         let named = self.output.iter().filter(|_| release.is_empty()).map(|path| Used::file("--output", path));

@@ -1,9 +1,31 @@
-//! How the records of a named file are written down: as asked, or by its name and first line.
+//! Files that a command reads as one table, and how their records are written down: as asked, or by its name and first line.
 
+use super::outcome::Failure;
 use crate::config;
+use crate::counting::CodeWriter;
 use crate::io::file::{Format, separator_of, telling};
 use crate::io::table::TableError;
-use std::path::Path;
+use anyhow::{Context, anyhow};
+use std::path::{Path, PathBuf};
+
+/// Everything that is read as one table, in its order.
+pub fn inputs<'a>(first: &'a Path, more: &'a [PathBuf]) -> impl Iterator<Item = &'a Path> {
+    std::iter::once(first).chain(more.iter().map(PathBuf::as_path))
+}
+
+/// Refuses standard input beside other names, and a directory for temporary files that takes none.
+///
+/// # Errors
+/// [`Failure::Usage`].
+pub fn check_inputs(first: &Path, more: &[PathBuf], temp: Option<&Path>) -> Result<(), Failure> {
+    if !more.is_empty() && inputs(first, more).any(|path| path == Path::new("-")) {
+        return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
+    }
+    let Some(directory) = temp else { return Ok(()) };
+    let unfit =
+        || format!("--temp: no file can be made in {}: name a directory that can be written", directory.display());
+    CodeWriter::new(Some(directory), 0).with_context(unfit).map(drop).map_err(Failure::Usage)
+}
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 #[allow(missing_docs, reason = "the formats by their names")]

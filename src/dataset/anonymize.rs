@@ -3,14 +3,13 @@
 use super::aggregate;
 use super::ceiling;
 use super::data::{self, Data};
-use super::done::Anonymized;
 use super::error::{AnonymizeError, problem};
 use super::parts;
 use super::refusals::refuse;
 use super::release::{Leaving, ready, release};
 use super::search::{Searched, Settled, possible, searched, table, terms};
 use super::source::{Attended, Source};
-use super::summary::{self, People};
+use super::summary::{self, Anonymized, People};
 use crate::anonymity::lattice::until::Until;
 use crate::config::Config;
 use std::time::Instant;

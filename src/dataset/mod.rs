@@ -16,7 +16,7 @@
 //! | `parts`, `claims`, `release`, `lines` | what leaves, in parts that memory holds: verified, and written in order |
 //! | `truthful` | a release with counterfeits read by its catalog |
 //! | [`infer`] | a record schema proposed from records |
-//! | `done`, `summary`, `error` | figures and words |
+//! | `summary`, `error` | figures and words |
 
 mod aggregate;
 mod anonymize;
@@ -24,7 +24,6 @@ mod ceiling;
 mod claims;
 mod codes;
 mod data;
-mod done;
 mod error;
 mod frontier;
 mod hide;
@@ -48,10 +47,9 @@ mod truthful;
 pub use aggregate::Aggregated;
 pub use anonymize::anonymize;
 pub use ceiling::Ceiled;
-pub use done::Anonymized;
 pub use error::AnonymizeError;
 pub use frontier::{Point, frontier};
 pub use release::files as files_written;
 pub use source::{Attended, Source, Step, Watch};
-pub use summary::{People, RawRisk};
+pub use summary::{Anonymized, People, RawRisk};
 pub use truthful::{Applied, ApplyError, apply_catalog};

@@ -1,9 +1,9 @@
 //! What `throng audit` is asked.
 
 use crate::cli::outcome::Failure;
-use crate::cli::written_down::{FormatArg, format_of, separator, size};
+use crate::cli::written_down::{FormatArg, check_inputs, format_of, separator, size};
 use crate::config;
-use crate::io::file::{Format, telling};
+use crate::io::file::{Format, SourceError, telling};
 use crate::io::table::{TableError, named};
 use crate::records::schema::Schema;
 use crate::risk::identifiers::Rule;
@@ -129,6 +129,23 @@ pub(super) enum BackendArg {
     Cuda,
 }
 
+/// Columns of one audit.
+pub(super) const MAX_COLUMNS: usize = 1024;
+
+/// What was asked of the file in vain is bad usage, what the file is failed while running.
+pub(super) fn of_table(error: TableError) -> Failure {
+    match error {
+        TableError::NotInSchema { .. }
+        | TableError::Source(
+            SourceError::NoSuchColumn { .. }
+            | SourceError::TooManyColumns { .. }
+            | SourceError::ParquetOnStandardInput
+            | SourceError::Separator,
+        ) => Failure::Usage(error.into()),
+        error => Failure::Running(error.into()),
+    }
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
@@ -166,16 +183,9 @@ impl AuditArgs {
         self.subject.clone().or_else(of_schema)
     }
 
-    /// Everything that is read as one table, in its order.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(self.input.as_path()).chain(self.more.iter().map(PathBuf::as_path))
-    }
-
     /// Refuses inputs that are no one table by their names.
     pub(super) fn check_inputs(&self) -> Result<(), Failure> {
-        if !self.more.is_empty() && self.inputs().any(|path| path == Path::new("-")) {
-            return Err(Failure::Usage(anyhow!("-: standard input is read alone; leave the other names out")));
-        }
+        check_inputs(&self.input, &self.more, self.temp.as_deref())?;
         // A name that tells nothing is taken for what the others are: reading it says more.
         let kind = |path: &Path| config::Format::named_by(&telling(path));
         let is_another = |path: &&PathBuf| kind(path).zip(kind(&self.input)).is_some_and(|(kind, first)| kind != first);

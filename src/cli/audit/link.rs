@@ -1,7 +1,6 @@
 //! `throng audit --link`: which records can be tied to people of whom something is known.
 
-use super::args::AuditArgs;
-use super::refused::{MAX_COLUMNS, of_table};
+use super::args::{AuditArgs, MAX_COLUMNS, of_table};
 use crate::cli::outcome::Failure;
 use crate::cli::written_down::format_of;
 use crate::codec::Limits;

@@ -5,7 +5,6 @@ mod link;
 mod next;
 mod page;
 mod progress;
-mod refused;
 mod spill;
 mod terminal;
 
@@ -20,14 +19,14 @@ use crossbeam_channel::RecvTimeoutError;
 use sha2::{Digest, Sha256};
 
 pub use args::AuditArgs;
-use args::{BackendArg, SingletonsArg, StrategyArg};
+use args::{BackendArg, MAX_COLUMNS, SingletonsArg, StrategyArg, of_table};
 use progress::bar;
-use refused::{MAX_COLUMNS, of_table};
 use spill::check;
 
 use super::outcome::Failure;
 use super::text;
 use super::written::{refuse_overwriting, unwritable};
+use super::written_down::inputs;
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
@@ -55,7 +54,7 @@ pub fn run(args: &AuditArgs) -> Result<(), Failure> {
     }
     if let Some(path) = &args.html {
         let hierarchies = args.schema.as_deref().map(Schema::hierarchy_files).unwrap_or_default();
-        let mut read: Vec<Used> = args.inputs().map(|path| Used::file("the input", path)).collect();
+        let mut read: Vec<Used> = inputs(&args.input, &args.more).map(|path| Used::file("the input", path)).collect();
         read.extend(args.link.iter().map(|path| Used::file("--link", path)));
         read.extend(args.schema.iter().map(|path| Used::file("the schema", path)));
         read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
@@ -277,7 +276,7 @@ impl AuditArgs {
     ) -> Result<WholeTable, Failure> {
         let format = self.format().map_err(of_table)?;
         let length = match format {
-            Format::Parquet => self.inputs().map(rows_announced).sum(),
+            Format::Parquet => inputs(&self.input, &self.more).map(rows_announced).sum(),
             _ if self.more.is_empty() => plain_length(&self.input),
             _ => None,
         };

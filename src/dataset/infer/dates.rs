@@ -1,8 +1,7 @@
 //! In which formats dates and times are spelled.
 
 use super::proposal::Spelled;
-use super::tokens::number;
-use super::values::Text;
+use super::values::{Text, number};
 use crate::records::dates::{Dates, Epoch, Format};
 use crate::records::moment::DAY;
 use crate::records::schema::Type;

@@ -8,8 +8,7 @@ use super::proposal::{Generalized, Ladder, Proposal, Proposed, Reading, Spelled}
 use super::reading;
 use super::role::{self, Chosen};
 use super::text;
-use super::tokens::{is_nothing, number};
-use super::values::Values;
+use super::values::{Values, is_nothing, number};
 use crate::io::table::{TableColumn, WholeTable};
 use crate::records::schema::{Attribute, Origin, Place, Role, Schema, SchemaError, Type};
 use crate::risk::audit::AuditColumn;

@@ -3,8 +3,7 @@
 use super::names::Name;
 use super::people::People;
 use super::proposal::Reading;
-use super::tokens::{is_nothing, number};
-use super::values::Values;
+use super::values::{Values, is_nothing, number};
 use crate::records::schema::{Role, Type};
 use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
 
