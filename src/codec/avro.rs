@@ -24,7 +24,6 @@ use super::tree::Paths;
 use super::{Decoder, Limits, Unknown};
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
-use prost_reflect::prost::encoding::decode_varint;
 use shape::{Shape, Shapes};
 
 pub use shape::BadSchema;
@@ -89,13 +88,6 @@ impl AvroCodec {
         root.attributes.is_empty()
             && matches!(self.shapes.get(self.shapes.root()), Shape::Record(fields) if drops(fields))
     }
-}
-
-/// Takes a long, which is a zigzag varint.
-#[inline]
-pub(super) fn take_long(bytes: &mut &[u8]) -> Option<i64> {
-    let value = decode_varint(bytes).ok()?;
-    Some((value >> 1).cast_signed() ^ -((value & 1).cast_signed()))
 }
 
 impl Decoder for AvroCodec {

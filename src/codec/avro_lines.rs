@@ -2,8 +2,7 @@
 //!
 //! Text columns are unions of `["null", "string"]`, the others of `["null", TYPE, "string"]`.
 
-use super::avro::take_long;
-use super::typed::{CellKind, Column, Typed, TypedGroup, TypedLines, take, take_double, take_text};
+use super::typed::{CellKind, Column, Typed, TypedGroup, TypedLines, take, take_double, take_long, take_text};
 use prost_reflect::prost::encoding::encode_varint;
 
 impl CellKind {

@@ -138,17 +138,14 @@ impl CsvCodec {
         if row.ends.len() != self.columns.len() {
             return Err(RejectionReason::RaggedRow);
         }
-        // Judged field by field: two halves of a character on both sides of a separator are not one.
-        if !row.text.is_ascii() && row.fields().any(|field| std::str::from_utf8(field).is_err()) {
-            return Err(RejectionReason::NotUtf8);
-        }
         into.push_row(coordinate);
         for (attributes, field) in self.columns.iter().zip(row.fields()) {
+            // Judged field by field: two halves of a character on both sides of a separator are not one.
+            let Ok(text) = std::str::from_utf8(field) else {
+                into.pop_row();
+                return Err(RejectionReason::NotUtf8);
+            };
             for &attribute in attributes {
-                let Ok(text) = std::str::from_utf8(field) else {
-                    into.pop_row();
-                    return Err(RejectionReason::NotUtf8);
-                };
                 into.set(attribute, Token::Untyped(text));
             }
         }

@@ -4,6 +4,7 @@
 
 use super::line::Encoder;
 use crate::records::json::{push_quoted, push_shortest};
+use prost_reflect::prost::encoding::decode_varint;
 use std::borrow::Cow;
 
 /// The type of a column's exact values.
@@ -95,6 +96,13 @@ impl<C: Column> Encoder for TypedLines<C> {
         self.encode(&texts, &mut again);
         (!self.is_unknown && rest.is_empty() && again == line).then_some(())
     }
+}
+
+/// Takes a zigzag varint, which is how Avro writes a long.
+#[inline]
+pub(super) fn take_long(bytes: &mut &[u8]) -> Option<i64> {
+    let value = decode_varint(bytes).ok()?;
+    Some((value >> 1).cast_signed() ^ -((value & 1).cast_signed()))
 }
 
 /// Takes the first `length` bytes.

@@ -5,9 +5,9 @@
 //! items that take no bytes.
 
 use super::shape::{Shape, Shapes, Ticks, TypeId};
-use super::take_long;
 use crate::codec::path_tree::PathNode;
 use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
+use crate::codec::typed::take_long;
 use crate::records::moment::DAY;
 use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
@@ -107,11 +107,8 @@ impl<'a, 'b> Reader<'a, 'b> {
             }
             Shape::Moment(ticks) => self.long().map(|count| Tree::of_millis(Some(ticks.millis(count)), Tree::Moment)),
             Shape::String => self.text().map(|text| Tree::Text(text.into())),
-            Shape::Bytes | Shape::Decimal { size: None, .. } | Shape::Uuid { fixed: false } => {
-                self.sized().and_then(spelled)
-            }
+            Shape::Bytes | Shape::Decimal { size: None, .. } | Shape::Uuid => self.sized().and_then(spelled),
             Shape::Fixed(size) | Shape::Decimal { size: Some(size), .. } => self.take(*size).and_then(spelled),
-            Shape::Uuid { fixed: true } => self.take(UUID).and_then(spelled),
             Shape::Enum(symbols) => {
                 self.choice(symbols.len()).map(|symbol| Tree::Text(symbols[symbol].as_str().into()))
             }
@@ -130,9 +127,8 @@ impl<'a, 'b> Reader<'a, 'b> {
             Shape::Float => self.take(4).map(drop),
             Shape::Double => self.take(8).map(drop),
             Shape::String => self.text().map(drop),
-            Shape::Bytes | Shape::Decimal { size: None, .. } | Shape::Uuid { fixed: false } => self.sized().map(drop),
+            Shape::Bytes | Shape::Decimal { size: None, .. } | Shape::Uuid => self.sized().map(drop),
             Shape::Fixed(size) | Shape::Decimal { size: Some(size), .. } => self.take(*size).map(drop),
-            Shape::Uuid { fixed: true } => self.take(UUID).map(drop),
             Shape::Enum(symbols) => self.choice(symbols.len()).map(drop),
             Shape::Union(branches) => {
                 let branch = branches[self.choice(branches.len())?];
@@ -324,7 +320,7 @@ fn spelled<'a>(shape: &Shape, bytes: &'a [u8]) -> Tree<'a> {
     match shape {
         Shape::Decimal { scale, .. } => decimal(bytes, *scale),
         // Sixteen bytes have one text, whether their logical type says that they are a UUID or not.
-        Shape::Uuid { .. } | Shape::Fixed(UUID) => {
+        Shape::Uuid | Shape::Fixed(UUID) => {
             uuid::Uuid::from_slice(bytes).map_or(Tree::Refused(MALFORMED), |value| Tree::Text(value.to_string().into()))
         }
         Shape::Fixed(_) => Tree::Text(STANDARD.encode(bytes).into()),

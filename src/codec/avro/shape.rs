@@ -3,7 +3,7 @@
 use crate::codec::path_tree::index;
 use crate::codec::record::Field;
 use apache_avro::Schema;
-use apache_avro::schema::{InnerDecimalSchema, UuidSchema};
+use apache_avro::schema::{InnerDecimalSchema, Name, UuidSchema};
 use std::collections::HashMap;
 
 /// A text that is no Avro schema. It says what is wrong with it; a schema has no values of records.
@@ -51,10 +51,8 @@ pub(super) enum Shape {
         scale: u32,
         size: Option<usize>,
     },
-    /// Sixteen bytes, or behind their length.
-    Uuid {
-        fixed: bool,
-    },
+    /// Sixteen bytes behind their length.
+    Uuid,
     /// Days since 1970.
     Date,
     /// Since midnight; milliseconds are an int, the others a long.
@@ -181,8 +179,11 @@ impl Compiler {
         self.types.len() - 1
     }
 
-    fn name(&mut self, name: String, id: TypeId) {
-        self.named.insert(name, id);
+    /// Adds a type that other places may name.
+    fn define(&mut self, name: &Name, namespace: Option<&str>, shape: Shape) -> TypeId {
+        let id = self.add(shape);
+        self.named.insert(name.fullname(namespace), id);
+        id
     }
 
     fn compile(&mut self, schema: &Schema, namespace: Option<&str>) -> Result<TypeId, BadSchema> {
@@ -211,33 +212,22 @@ impl Compiler {
             Schema::TimestampMillis | Schema::LocalTimestampMillis => Shape::Moment(Ticks::Millis),
             Schema::TimestampMicros | Schema::LocalTimestampMicros => Shape::Moment(Ticks::Micros),
             Schema::TimestampNanos | Schema::LocalTimestampNanos => Shape::Moment(Ticks::Nanos),
-            Schema::Uuid(UuidSchema::Bytes) => Shape::Uuid { fixed: false },
-            Schema::Uuid(UuidSchema::Fixed(fixed)) => {
-                let id = self.add(Shape::Uuid { fixed: true });
-                self.name(fixed.name.fullname(namespace), id);
-                return Ok(id);
-            }
-            Schema::Duration(fixed) | Schema::Fixed(fixed) => {
-                let id = self.add(Shape::Fixed(fixed.size));
-                self.name(fixed.name.fullname(namespace), id);
-                return Ok(id);
+            Schema::Uuid(UuidSchema::Bytes) => Shape::Uuid,
+            Schema::Uuid(UuidSchema::Fixed(fixed)) | Schema::Duration(fixed) | Schema::Fixed(fixed) => {
+                return Ok(self.define(&fixed.name, namespace, Shape::Fixed(fixed.size)));
             }
             Schema::Decimal(decimal) => {
                 let scale = u32::try_from(decimal.scale).map_err(|_| BadSchema("a scale of a decimal".into()))?;
-                let (size, named) = match &decimal.inner {
-                    InnerDecimalSchema::Bytes => (None, None),
-                    InnerDecimalSchema::Fixed(fixed) => (Some(fixed.size), Some(fixed.name.fullname(namespace))),
-                };
-                let id = self.add(Shape::Decimal { scale, size });
-                if let Some(name) = named {
-                    self.name(name, id);
+                match &decimal.inner {
+                    InnerDecimalSchema::Bytes => Shape::Decimal { scale, size: None },
+                    InnerDecimalSchema::Fixed(fixed) => {
+                        let shape = Shape::Decimal { scale, size: Some(fixed.size) };
+                        return Ok(self.define(&fixed.name, namespace, shape));
+                    }
                 }
-                return Ok(id);
             }
             Schema::Enum(symbols) => {
-                let id = self.add(Shape::Enum(symbols.symbols.clone()));
-                self.name(symbols.name.fullname(namespace), id);
-                return Ok(id);
+                return Ok(self.define(&symbols.name, namespace, Shape::Enum(symbols.symbols.clone())));
             }
             Schema::Array(array) => Shape::Array(self.compile(&array.items, namespace)?),
             Schema::Map(map) => Shape::Map(self.compile(&map.types, namespace)?),
@@ -247,10 +237,9 @@ impl Compiler {
             }
             Schema::Record(record) => {
                 // The record is known before its fields are: it may hold itself.
-                let id = self.add(Shape::Null);
+                let id = self.define(&record.name, namespace, Shape::Null);
                 let full = record.name.fullname(namespace);
                 let inner = full.rsplit_once('.').map(|(namespace, _)| namespace.to_owned());
-                self.name(full, id);
                 let mut fields = Vec::with_capacity(record.fields.len());
                 for field in &record.fields {
                     fields.push((field.name.clone(), self.compile(&field.schema, inner.as_deref())?));
