@@ -66,7 +66,7 @@ impl Source for Script {
             }
             Some(Step::Revoked(partition)) => {
                 let (places, acknowledge) = (vec![(0, partition)], crossbeam_channel::unbounded().0);
-                Next::Notice(Notice::Revoked { places, acknowledge })
+                Next::Notice(Notice::Revoked { places, is_lost: false, acknowledge })
             }
             Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay { gone: Ranges::new() }),
             Some(step @ (Step::Passed | Step::Alone)) => {

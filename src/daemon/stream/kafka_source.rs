@@ -69,17 +69,11 @@ impl<'a> KafkaSource<'a> {
 
     /// Says that the brokers are reached, or no longer.
     fn watch_connection(&mut self) {
-        let (reachable, assigned) = (self.health.reachable(), self.health.assigned() > 0);
-        self.telemetry.set_readiness(|r| {
-            r.broker = reachable;
-            r.assignment = assigned;
-        });
-        if reachable != self.connected {
-            if reachable {
-                SourceConnected.emit(self.telemetry);
-            } else {
-                SourceLost { address: self.address }.emit(self.telemetry);
-            }
+        let reachable = self.health.reachable();
+        match (self.connected, reachable) {
+            (false, true) => SourceConnected.emit(self.telemetry),
+            (true, false) => SourceLost { address: self.address }.emit(self.telemetry),
+            _ => {}
         }
         self.connected = reachable;
     }

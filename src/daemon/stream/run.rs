@@ -16,7 +16,7 @@ use crate::io::input::{Closed, Place, Ranges};
 use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -100,13 +100,6 @@ enum Done {
 
 fn ranges_of(intent: &Intent) -> Ranges {
     intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
-}
-
-/// Acknowledges that partitions may go. A reader that has given up waiting has gone on without us, and what we would still commit is fenced.
-fn let_go(acknowledge: &Sender<()>) {
-    if acknowledge.send(()).is_err() {
-        tracing::debug!("the reader does not wait for an acknowledgement any more");
-    }
 }
 
 impl Run<'_> {
@@ -267,17 +260,19 @@ impl Run<'_> {
     /// What the source says that is no batch.
     fn hear(&mut self, notice: Notice) -> Result<(), StreamError> {
         match notice {
-            Notice::Revoked { places, acknowledge } => {
-                self.settle_places(&places)?;
+            Notice::Revoked { places, is_lost, acknowledge } => {
+                if !is_lost {
+                    self.settle_places(&places)?;
+                }
+                // Nothing of lost ones may be under way in the next generation, either: it would be taken for ours.
                 self.stand(LETTING_GO)?;
-                Rebalanced { assigned: 0, revoked: places.len() as u64, lost: 0 }.emit(self.telemetry);
-                let_go(&acknowledge);
-            }
-            Notice::Lost { places, acknowledge } => {
-                Rebalanced { assigned: 0, revoked: 0, lost: places.len() as u64 }.emit(self.telemetry);
-                // Nothing of theirs may be under way in the next generation: it would be taken for ours.
-                self.stand(LETTING_GO)?;
-                let_go(&acknowledge);
+                let gone = places.len() as u64;
+                let (revoked, lost) = if is_lost { (0, gone) } else { (gone, 0) };
+                Rebalanced { assigned: 0, revoked, lost }.emit(self.telemetry);
+                // A reader that has given up waiting has gone on without us: what we would still commit is fenced.
+                if acknowledge.send(()).is_err() {
+                    tracing::debug!("the reader does not wait for an acknowledgement any more");
+                }
             }
             Notice::Assigned { places } => {
                 Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);

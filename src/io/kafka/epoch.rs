@@ -211,7 +211,7 @@ impl Maker {
             crash_point("epoch-taken");
             self.is_still_ours(watch, last)?;
             let Some(standing) = &self.standing else { return Ok(next) };
-            let behind = self.behind(standing, sent)?;
+            let behind = self.read_patiently("the committed offsets", || standing.behind(sent, READ_TIMEOUT))?;
             if behind.is_empty() {
                 return Ok(next);
             }
@@ -234,16 +234,19 @@ impl Maker {
         }
     }
 
-    fn behind(&self, standing: &Standing, sent: &[Sent]) -> Result<Vec<Sent>, DeliveryError> {
+    /// Repeats a read of `what` until the cluster answers, or until no producer is needed any more.
+    fn read_patiently<T>(
+        &self,
+        what: &'static str,
+        mut read: impl FnMut() -> Result<T, KafkaFailure>,
+    ) -> Result<T, DeliveryError> {
         loop {
-            match standing.behind(sent, READ_TIMEOUT) {
-                Ok(behind) => return Ok(behind),
-                Err(error) => {
-                    tracing::debug!(%error, "the committed offsets are not readable yet");
-                    if self.is_over() {
-                        return Err(gone());
-                    }
-                }
+            match read() {
+                Ok(found) => return Ok(found),
+                Err(error) => tracing::debug!(%error, "{what} are not readable yet"),
+            }
+            if self.is_over() {
+                return Err(gone());
             }
         }
     }
@@ -306,20 +309,11 @@ impl Maker {
 
     /// Whoever has committed under our id since the last transaction has a copy of our state, and has gone on with it.
     fn is_still_ours(&self, watch: &mut Watch, last: Marker) -> Result<(), DeliveryError> {
-        loop {
-            match watch.look(READ_TIMEOUT) {
-                Ok(markers) if markers.iter().all(|marker| *marker == last) => return Ok(()),
-                Ok(_) => {
-                    let why = "another instance has gone on with a copy of this state under our transactional id";
-                    return Err(DeliveryError::Fatal(why.to_owned()));
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "the markers are not readable yet");
-                    if self.is_over() {
-                        return Err(gone());
-                    }
-                }
-            }
+        let markers = self.read_patiently("the markers", || watch.look(READ_TIMEOUT))?;
+        if markers.iter().all(|marker| *marker == last) {
+            return Ok(());
         }
+        let why = "another instance has gone on with a copy of this state under our transactional id";
+        Err(DeliveryError::Fatal(why.to_owned()))
     }
 }

@@ -35,13 +35,8 @@ pub enum Notice {
     Revoked {
         /// The partitions.
         places: Vec<Place>,
-        /// Where the acknowledgement goes.
-        acknowledge: Sender<()>,
-    },
-    /// Partitions are gone already: abort, then acknowledge.
-    Lost {
-        /// The partitions.
-        places: Vec<Place>,
+        /// They are gone already: nothing of them can be settled any more.
+        is_lost: bool,
         /// Where the acknowledgement goes.
         acknowledge: Sender<()>,
     },
@@ -167,15 +162,13 @@ impl Callbacks {
         }
     }
 
-    fn let_go(&self, places: Vec<Place>, lost: bool) {
+    fn let_go(&self, places: Vec<Place>, is_lost: bool) {
         if places.is_empty() {
             return;
         }
         if !self.ending.is_unheard() {
             let (acknowledge, acknowledged) = crossbeam_channel::bounded(1);
-            let places = places.clone();
-            let notice =
-                if lost { Notice::Lost { places, acknowledge } } else { Notice::Revoked { places, acknowledge } };
+            let notice = Notice::Revoked { places: places.clone(), is_lost, acknowledge };
             // What a daemon that does not answer in time still has in flight must not be committed any more.
             if !self.is_settled(notice, &acknowledged) {
                 self.health.abandon();
