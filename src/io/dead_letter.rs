@@ -27,7 +27,6 @@ pub struct DeadLetter<'a> {
 
 impl<'a> DeadLetter<'a> {
     /// The report on a record of `topic`; `attributes` are the names of the schema.
-    #[must_use]
     pub fn of(rejected: &Rejected, topic: &'a str, attributes: &'a [String], batch: u64) -> Self {
         let Rejected { coordinate, reason, attribute } = rejected;
         Self {
@@ -43,7 +42,6 @@ impl<'a> DeadLetter<'a> {
     }
 
     /// Headers in the manner of Kafka Connect's dead letter queue; `__throng.errors.*` where Connect has no name.
-    #[must_use]
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let mut headers = vec![
             ("__connect.errors.topic", self.topic.to_owned()),
@@ -59,7 +57,6 @@ impl<'a> DeadLetter<'a> {
     }
 
     /// The body: one JSON object without a line break.
-    #[must_use]
     pub fn body(&self) -> String {
         serde_json::to_string(self).expect("texts and integers are JSON")
     }

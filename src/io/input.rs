@@ -54,7 +54,6 @@ pub struct Limits {
 
 impl Limits {
     /// As configured.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         Self {
             max_records: config.batch.max_records as u64,
@@ -110,7 +109,6 @@ pub struct InputBatch {
 
 impl InputBatch {
     /// An empty batch of records with `width` attributes.
-    #[must_use]
     pub fn new(width: usize, epoch: u64) -> Self {
         Self {
             raw: RawBatch::new(width),
@@ -129,27 +127,23 @@ impl InputBatch {
     }
 
     /// Records that could be decoded.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.raw.rows()
     }
 
     /// Records read: decoded ones, rejected ones and tombstones.
-    #[must_use]
     pub fn records(&self) -> u64 {
         self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones
     }
 
     /// Bytes that count toward the limit of a batch. What a record comes to in cells may be more than its bytes: headers, structures
     /// written out, what encloses many elements.
-    #[must_use]
     pub fn weight(&self) -> u64 {
         self.bytes.max(self.raw.arena_bytes() as u64) + self.raw.repeated_bytes()
     }
 
     /// Whether the batch has at least `enough` subjects, by the spelling of the attribute that names them; records where no
     /// attribute does. Reads the batch up to where they are enough.
-    #[must_use]
     pub fn has_subjects(&self, attribute: Option<usize>, enough: usize) -> bool {
         let Some(attribute) = attribute else { return self.raw.rows() >= enough };
         let mut seen: HashSet<&str> = HashSet::new();

@@ -74,7 +74,6 @@ pub struct Messages {
 
 impl Messages {
     /// Whether the headers of a message are looked at.
-    #[must_use]
     pub fn wants_headers(&self) -> bool {
         !self.headers.is_empty()
     }

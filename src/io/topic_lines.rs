@@ -33,14 +33,12 @@ pub struct TopicLines {
 
 impl TopicLines {
     /// The lines of `topics`. `messages` decodes whole values and keys into the cells [`VALUE`] and [`KEY`].
-    #[must_use]
     pub fn new(topics: Vec<(String, Sampled)>, messages: Messages) -> Self {
         let (topics, unreadable) = (topics.into(), Unreadable::default());
         Self { topics, messages, unreadable, line: Vec::new(), given: 0 }
     }
 
     /// What could not be read; it grows while lines are read.
-    #[must_use]
     pub fn unreadable(&self) -> Unreadable {
         Arc::clone(&self.unreadable)
     }

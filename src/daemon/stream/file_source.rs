@@ -51,7 +51,6 @@ pub struct FileReadAhead<'a> {
 
 impl<'a> FileReadAhead<'a> {
     /// The source of what `receiver` gets from [`read_all`].
-    #[must_use]
     pub fn new(receiver: Receiver<Read>, is_job: bool, stop: &'a AtomicBool) -> Self {
         Self { receiver, stop, is_job, next: None }
     }

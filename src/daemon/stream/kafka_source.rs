@@ -54,7 +54,6 @@ fn next_of(event: Feed) -> Result<Next, SourceFailure> {
 
 impl<'a> KafkaSource<'a> {
     /// The source of `group` whose reader speaks through `feed` and obeys `commands`; it ends when `stop` is set.
-    #[must_use]
     pub fn new(
         group: Group<'a>,
         feed: &'a Receiver<Feed>,

@@ -55,7 +55,6 @@ pub struct LongRows {
 
 impl LongRows {
     /// These rows and later ones.
-    #[must_use]
     pub fn and(before: Option<Self>, more: Option<Self>) -> Option<Self> {
         match (before, more) {
             (Some(a), Some(b)) => Some(Self { first: a.first, lines: a.lines + b.lines, rows: a.rows + b.rows }),

@@ -17,7 +17,6 @@ use sha2::{Digest, Sha256};
 const MOST_FILES: usize = 100_000;
 
 /// Whether the records of a path can be read again and again: a regular file, or several.
-#[must_use]
 pub fn is_at_rest(path: &Path) -> bool {
     path.is_file() || is_of_several(path)
 }
@@ -132,7 +131,6 @@ pub fn content_digest_of(path: &Path, format: Format, stop: &AtomicBool) -> Resu
 }
 
 /// The file by which the format of a path is told: the path itself, or of a directory the first file with an extension of any format.
-#[must_use]
 pub fn telling(path: &Path) -> PathBuf {
     let known = |file: &Path| {
         [Format::Ndjson, Format::Csv { separator: b',' }, Format::Parquet]

@@ -288,7 +288,6 @@ pub struct Replacement {
 
 impl Replacement {
     /// The files that a release at `path` would write, for a comparison with those that are read.
-    #[must_use]
     pub fn files(path: &Path) -> Vec<Used> {
         if path == Path::new("-") {
             return Vec::new();

@@ -142,7 +142,6 @@ fn opened(path: &Path) -> Result<(File, u64), SourceError> {
 const COUNTED_FILES: usize = 1000;
 
 /// Rows that the files of a path announce; none where one cannot be read, or where they are many.
-#[must_use]
 pub fn rows_announced(path: &Path) -> Option<u64> {
     let files = all_of(path, Format::Parquet).ok()?;
     if files.len() > COUNTED_FILES {

@@ -24,7 +24,6 @@ struct Stopped;
 
 impl StopFlag {
     /// The flag of a process.
-    #[must_use]
     pub fn new(flag: Arc<AtomicBool>) -> Self {
         Self(flag)
     }

@@ -33,7 +33,6 @@ pub enum SinkError {
 
 impl SinkError {
     /// Whether the user must change something before another attempt makes sense.
-    #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Occupied { .. } | Self::NotRegular { .. })
     }

@@ -157,7 +157,6 @@ impl FileSource {
     }
 
     /// Lines of NDJSON that no schema describes and somebody else makes, `named` so in messages.
-    #[must_use]
     pub fn of_lines(named: &Path, lines: Box<dyn Read + Send>, limits: Limits, columns: ColumnChoice<'_>) -> Self {
         let reader = Reader::lines(Stream::of(lines), limits, columns);
         let stop = StopFlag::default();
@@ -166,13 +165,11 @@ impl FileSource {
     }
 
     /// The file that is being read, of several files one of them, as messages name it.
-    #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
 
     /// The columns of a file opened by [`open_undescribed`](Self::open_undescribed), those known so far for NDJSON.
-    #[must_use]
     pub fn names(&self) -> &[String] {
         match &self.reader {
             Reader::Ndjson(lines) => lines.names(),
@@ -182,7 +179,6 @@ impl FileSource {
 
     /// The keys from the top of a record down to column number `column` of [`names`](Self::names); its name alone in a file
     /// without nested records.
-    #[must_use]
     pub fn way(&self, column: usize) -> Vec<String> {
         let way = match &self.reader {
             Reader::Ndjson(lines) => lines.ways().get(column).cloned(),
@@ -282,39 +278,33 @@ impl FileSource {
     }
 
     /// Lines or rows read so far, and bytes, of all files.
-    #[must_use]
     pub fn position(&self) -> SourcePosition {
         SourcePosition { records: self.records, bytes: self.bytes_before + self.byte }
     }
 
     /// Whether what is read is a file at rest, and no pipe.
-    #[must_use]
     pub fn is_regular(&mut self) -> bool {
         self.reader.stream().is_none_or(|stream| stream.is_regular())
     }
 
     /// Of several files, those that were opened since the last call, each with the number of its first record.
-    #[must_use]
     pub fn take_opened(&mut self) -> Vec<(PathBuf, u64)> {
         std::mem::take(&mut self.opened)
     }
 
     /// CSV rows since the last call that span so many lines that a quote is likely to be open by mistake.
-    #[must_use]
     pub fn take_long_rows(&mut self) -> Option<LongRows> {
         LongRows::and(self.long.take(), self.reader.take_long())
     }
 
     /// Attributes that this file has no column for, ascending: absent in every record. Empty for NDJSON, where only
     /// the records can tell.
-    #[must_use]
     pub fn absent_attributes(&self) -> Vec<usize> {
         self.reader.absent()
     }
 
     /// Columns of the file that the schema does not know, by name; none for NDJSON, whose keys may be data. Only where
     /// every attribute has a column is a header sure to be one.
-    #[must_use]
     pub fn unknown_columns(&self) -> &[String] {
         match &self.reader {
             Reader::Csv(rows) if !rows.codec.absent().is_empty() => &[],

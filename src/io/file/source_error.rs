@@ -72,7 +72,6 @@ pub enum SourceError {
 
 impl SourceError {
     /// Whether nothing is wrong: reading was given up because the process is to end.
-    #[must_use]
     pub fn is_stop(&self) -> bool {
         matches!(self, Self::Read { source, .. } if is_stop(source))
     }

@@ -152,7 +152,6 @@ pub fn open_text(path: &Path) -> io::Result<impl Read + use<>> {
 }
 
 /// The bytes of text in a file, where they are known without reading it: of one regular file that is not compressed.
-#[must_use]
 pub fn plain_length(path: &Path) -> Option<u64> {
     // Whoever writes to a pipe has it broken by a reader that only looks.
     if !path.metadata().ok()?.is_file() {

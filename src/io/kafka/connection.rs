@@ -59,13 +59,11 @@ impl fmt::Debug for Cluster {
 
 impl Cluster {
     /// A cluster that asks nobody who they are.
-    #[must_use]
     pub fn new(brokers: &str, properties: BTreeMap<String, String>) -> Self {
         Self::unkept(brokers, properties, &Security::default(), "source.security")
     }
 
     /// A cluster whose credentials are not renewed: for trying settings out.
-    #[must_use]
     pub fn unkept(
         brokers: &str,
         properties: BTreeMap<String, String>,
@@ -91,19 +89,16 @@ impl Cluster {
     }
 
     /// The brokers to begin with.
-    #[must_use]
     pub fn brokers(&self) -> String {
         self.0.brokers.clone()
     }
 
     /// What is heard of refusals.
-    #[must_use]
     pub fn hearing(&self) -> &Hearing {
         &self.0.hearing
     }
 
     /// Whether the brokers keep the members of a group apart (KIP-848).
-    #[must_use]
     pub fn has_consumer_protocol(&self) -> bool {
         self.0.properties.get("group.protocol").is_some_and(|protocol| protocol == "consumer")
     }
@@ -115,7 +110,6 @@ impl Cluster {
 
     /// Settings of a member of `group`, which reads committed records and never commits by itself. The members are kept apart
     /// cooperatively: by one of them, or by the brokers where that is configured (KIP-848).
-    #[must_use]
     pub fn member(&self, group: &str) -> Settings {
         let mut settings = self.reader(group);
         if !self.has_consumer_protocol() {
@@ -125,7 +119,6 @@ impl Cluster {
     }
 
     /// Settings of a consumer that reads committed records, never commits by itself, and joins no group: it only names one.
-    #[must_use]
     pub fn consumer(&self, group: &str) -> Settings {
         let mut settings = self.reader(group);
         settings.remove("group.protocol").remove("group.remote.assignor");
@@ -155,7 +148,6 @@ impl Cluster {
     }
 
     /// Settings of a transactional producer.
-    #[must_use]
     pub fn producer(&self, transactional_id: &str) -> Settings {
         let defaults = [
             ("linger.ms", "5"),
@@ -184,14 +176,12 @@ impl Cluster {
     }
 
     /// A refusal more closely, where the brokers say more when they are asked, and in words.
-    #[must_use]
     pub fn told(&self, refusal: Refusal) -> (Refusal, String) {
         let refusal = closer(refusal, &self.0.brokers, &self.0.security);
         (refusal, refusal.told(self.0.table, &self.0.security))
     }
 
     /// A failure of the client while something was done.
-    #[must_use]
     pub fn failure(&self, what: &'static str, source: KafkaError) -> KafkaFailure {
         let brokers = self.brokers();
         match source {
@@ -208,7 +198,6 @@ impl Cluster {
     }
 
     /// The same, where a broker may say that we have no right to `right`.
-    #[must_use]
     pub fn failure_of(&self, what: &'static str, right: impl Into<String>, source: KafkaError) -> KafkaFailure {
         match self.failure(what, source) {
             KafkaFailure::Denied { brokers, .. } => KafkaFailure::Denied { brokers, right: right.into() },
@@ -217,14 +206,12 @@ impl Cluster {
     }
 
     /// What is refused now, as a failure.
-    #[must_use]
     pub fn refused(&self) -> Option<KafkaFailure> {
         let (refusal, told) = self.told(self.0.hearing.refusal()?);
         Some(KafkaFailure::Refused { brokers: self.brokers(), refusal, told })
     }
 
     /// No answer came within `patience`: because we are refused, or because nobody is there.
-    #[must_use]
     pub fn unanswered(&self, patience: Duration) -> KafkaFailure {
         let (brokers, seconds) = (self.brokers(), patience.as_secs());
         self.refused().unwrap_or(KafkaFailure::Unreachable { brokers, seconds })

@@ -54,7 +54,6 @@ pub enum KafkaFailure {
 
 impl KafkaFailure {
     /// Whether the operator must change something before another start makes sense.
-    #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
@@ -69,7 +68,6 @@ impl KafkaFailure {
     }
 
     /// Whether waiting helps: nobody answers now, or there is no token now.
-    #[must_use]
     pub fn passes(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -93,7 +91,6 @@ impl KafkaFailure {
 }
 
 /// Whether a broker says that we may not do what was asked.
-#[must_use]
 pub(super) fn is_denied(code: RDKafkaErrorCode) -> bool {
     matches!(
         code,

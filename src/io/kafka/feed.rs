@@ -76,7 +76,6 @@ impl Ending {
     }
 
     /// Whether nobody listens any more.
-    #[must_use]
     pub fn is_unheard(&self) -> bool {
         self.deaf.load(Ordering::Acquire)
     }

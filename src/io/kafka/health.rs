@@ -17,7 +17,6 @@ pub struct Health {
 
 impl Health {
     /// Did the cluster answer when it was last asked?
-    #[must_use]
     pub fn reachable(&self) -> bool {
         self.reachable.load(Ordering::Relaxed)
     }
@@ -26,7 +25,6 @@ impl Health {
         self.reachable.store(up, Ordering::Relaxed);
     }
     /// Partitions that are ours.
-    #[must_use]
     pub fn assigned(&self) -> u64 {
         self.assigned.load(Ordering::Relaxed)
     }
@@ -39,7 +37,6 @@ impl Health {
         self.lag.store(lag, Ordering::Relaxed);
     }
     /// Was a partition let go before the daemon had acknowledged it?
-    #[must_use]
     pub fn abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Acquire)
     }

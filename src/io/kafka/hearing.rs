@@ -29,7 +29,6 @@ pub struct Hearing {
 
 impl Hearing {
     /// Weighs words by what was tried.
-    #[must_use]
     pub fn new(security: Security) -> Self {
         Self { security, ..Self::default() }
     }
@@ -77,7 +76,6 @@ impl Hearing {
     }
 
     /// The refusal that stands.
-    #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.filter(|(_, since)| since.elapsed() < STANDS).map(|(refusal, _)| refusal)

@@ -24,7 +24,6 @@ pub struct Marker {
 
 impl Marker {
     /// The marker as it is written to its topic.
-    #[must_use]
     pub fn body(self) -> String {
         let Self { sequence, attempt } = self;
         format!("{{\"sequence\":{sequence},\"attempt\":{attempt}}}")

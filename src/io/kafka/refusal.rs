@@ -35,7 +35,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// What the client's words mean; none where they say nothing of who we are. `security` says what was tried.
-    #[must_use]
     pub fn of(error: &KafkaError, words: &str, security: &Security) -> Option<Self> {
         let has = |part: &str| words.contains(part);
         // A certificate that a broker of TLS 1.3 does not take is told with the first answer, behind the handshake.
@@ -78,7 +77,6 @@ impl Refusal {
     }
 
     /// What it is called in metrics and pages.
-    #[must_use]
     pub fn label(self) -> SecurityRefusal {
         match self {
             Self::Protocol => SecurityRefusal::Protocol,
@@ -92,13 +90,11 @@ impl Refusal {
     }
 
     /// Whether waiting helps: a provider that is not there may come, as a broker may.
-    #[must_use]
     pub fn passes(self) -> bool {
         self == Self::NoToken
     }
 
     /// What it is and what to do, with the keys of `table`.
-    #[must_use]
     pub fn told(self, table: &str, security: &Security) -> String {
         let t = table;
         match self {

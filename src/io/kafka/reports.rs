@@ -24,13 +24,11 @@ pub struct Reports {
 
 impl Reports {
     /// Reports of a client that writes to `topics`.
-    #[must_use]
     pub fn new(hearing: Arc<Hearing>, topics: &[String]) -> Self {
         Self { failed: AtomicBool::new(false), hearing, topics: topics.to_vec(), denied: Mutex::default() }
     }
 
     /// The topic that we have no right to write to, where that is why the transaction has failed.
-    #[must_use]
     pub fn denied(&self) -> Option<String> {
         self.denied.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -43,7 +41,6 @@ impl Reports {
     }
 
     /// Whether the transaction can only be aborted.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }

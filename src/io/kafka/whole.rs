@@ -148,7 +148,6 @@ impl WholeTopic {
     }
 
     /// Whether everything has been read that was there at the start.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.places.values().all(|place| place.whole)
     }

@@ -39,7 +39,6 @@ pub enum ProfilesError {
 
 impl ProfilesError {
     /// Whether the operator must change something before another start makes sense.
-    #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
             Self::NoColumn { .. } | Self::Rows { .. } => true,
@@ -68,7 +67,6 @@ pub struct Feed {
 
 impl Feed {
     /// What a reader says by `news`.
-    #[must_use]
     pub fn new(news: Receiver<News>) -> Self {
         Self { news, over: Arc::default() }
     }

@@ -30,13 +30,11 @@ pub struct People {
 
 impl People {
     /// People as `subjects` digests them, with cells of `attributes`.
-    #[must_use]
     pub fn new(subjects: Subjects, attributes: Vec<Arc<Attribute>>) -> Self {
         Self { subjects, attributes, text: String::new() }
     }
 
     /// Cells of a row.
-    #[must_use]
     pub fn width(&self) -> usize {
         PERSON + 1 + self.attributes.len()
     }
@@ -47,7 +45,6 @@ impl People {
     }
 
     /// Why `row` names nobody.
-    #[must_use]
     pub fn unnamed(&self, raw: &RawBatch, row: usize) -> RejectionReason {
         match raw.token(row, PERSON) {
             Token::Absent => RejectionReason::MissingField,

@@ -26,25 +26,21 @@ pub struct Table {
 
 impl Table {
     /// A table without profiles, of at most `most` people.
-    #[must_use]
     pub fn new(most: usize) -> Self {
         Self { people: HashMap::new(), most }
     }
 
     /// People with a profile.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.people.len()
     }
 
     /// Whether nobody has a profile.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.people.is_empty()
     }
 
     /// The profile of `person`.
-    #[must_use]
     pub fn get(&self, person: u64) -> Option<&str> {
         self.people.get(&person).map(AsRef::as_ref)
     }

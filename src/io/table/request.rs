@@ -33,14 +33,12 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// What is read, as messages name it.
-    #[must_use]
     pub fn named(&self) -> PathBuf {
         named(self.path, self.more)
     }
 }
 
 /// A path with further ones behind it, as messages name them.
-#[must_use]
 pub fn named(path: &Path, more: &[PathBuf]) -> PathBuf {
     if more.is_empty() { path.to_owned() } else { format!("{} and {} more", path.display(), more.len()).into() }
 }
