@@ -10,8 +10,8 @@ use crate::config::{Config, Format, JOINED, Rows, Secret, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::run_error::RunError;
-use crate::io::file::sink::{Destinations, FileSink, Names, NoSink};
-use crate::io::file::{FileSource, GroupColumns, Reading, StopFlag, Visible, content_digest_of, digest_of};
+use crate::io::file::sink::{FileSink, Names, NoSink};
+use crate::io::file::{FileSource, GroupColumns, Reading, StopFlag, content_digest_of, digest_of};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::transaction::UNTRUTHFUL;
 use crate::records::schema::Schema;
@@ -180,17 +180,7 @@ fn open_sink(
     lineage: Option<&Path>,
     engine: &Engine,
 ) -> Result<FileSink, RunError> {
-    let sink = &config.sink;
-    let untruthful = engine.untruthful().filter(|_| sink.path.as_os_str() != "-");
-    let files = Destinations {
-        path: &sink.path,
-        format: file_format(sink.format(), config.source.separator),
-        outputs,
-        dead_letters: sink.dead_letter_path.as_deref(),
-        audit: sink.audit_file.as_deref(),
-        lineage,
-        untruthful: untruthful.map(|how| (sink.mark_path(config.first_group()), format!("{UNTRUTHFUL}: {how}\n"))),
-    };
-    let visible = if config.is_job() { Visible::AtTheEnd } else { Visible::AsReleased };
-    Ok(FileSink::open(&files, visible, names)?)
+    let format = file_format(config.sink.format(), config.source.separator);
+    let untruthful = engine.untruthful().map(|how| format!("{UNTRUTHFUL}: {how}\n"));
+    Ok(FileSink::open(config, format, outputs, lineage, untruthful, names)?)
 }

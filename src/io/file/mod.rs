@@ -37,7 +37,7 @@ pub mod whole;
 
 pub use csv_rows::LongRows;
 pub use listing::{content_digest_of, digest_of, files_of, is_at_rest, is_of_several, telling};
-pub use outputs::{GroupColumns, Replacement, Visible};
+pub use outputs::{GroupColumns, Replacement};
 pub use parquet_rows::rows_announced;
 pub use pipe::StopFlag;
 pub use sink_error::SinkError;

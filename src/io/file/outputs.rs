@@ -37,7 +37,7 @@ pub struct GroupColumns {
 
 /// When lines can be seen by readers of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visible {
+pub(super) enum Visible {
     /// All at once, when the output is complete: it replaces what was there before.
     AtTheEnd,
     /// As they are released; the output is a new file.

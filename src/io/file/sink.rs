@@ -7,29 +7,11 @@ use serde::Serialize;
 use super::outputs::{GroupColumns, Output, Target, Visible, output_paths};
 use super::whole::{self, Access};
 use super::{Format, SinkError};
+use crate::config::Config;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Sink};
 use crate::release::verified::Verified;
-
-/// Everything that a run over files writes.
-#[derive(Clone, Debug)]
-pub struct Destinations<'a> {
-    /// Where the fragments go.
-    pub path: &'a Path,
-    /// How they are written down.
-    pub format: Format,
-    /// By output, its name and what a line of it holds.
-    pub outputs: &'a [GroupColumns],
-    /// The file of dead letters, if there is one.
-    pub dead_letters: Option<&'a Path>,
-    /// The file of audit records, if there is one.
-    pub audit: Option<&'a Path>,
-    /// The lineage file, if there is one.
-    pub lineage: Option<&'a Path>,
-    /// The file that says that the outputs may be untrue, and its text, if they may be.
-    pub untruthful: Option<(PathBuf, String)>,
-}
 
 /// How records are named in dead letters and lineage.
 #[derive(Clone, Debug)]
@@ -57,28 +39,36 @@ pub struct FileSink {
 }
 
 impl FileSink {
-    /// Opens all files and locks them for as long as they are open.
+    /// Opens all files and locks them for as long as they are open: the outputs, each with what a line of it holds, and the file of
+    /// `lineage`. Where the outputs may be untrue, a file beside them says `untruthful`.
     ///
     /// Several groups write a file each ([`Sink::file_of`](crate::config::Sink::file_of)). `-` is standard output, for NDJSON of one
     /// group. A CSV file starts with its header.
     ///
     /// # Errors
     /// When one cannot be opened, is no regular file or open in another process, when an output that grows holds something already.
-    pub fn open(files: &Destinations<'_>, visible: Visible, names: Names) -> Result<Self, SinkError> {
-        let paths = output_paths(files.path, files.outputs);
-        let lines = |path: Option<&Path>, access| {
-            path.map(|path| Output::of_lines(Target::open(path, visible, access)?, b"")).transpose()
-        };
-        let (dead_letters, lineage) =
-            (lines(files.dead_letters, Access::Shared)?, lines(files.lineage, Access::Private)?);
-        let audit = lines(files.audit, Access::Shared)?;
-        let mut outputs = Vec::with_capacity(paths.len());
-        for (path, output) in paths.iter().zip(files.outputs) {
+    pub fn open(
+        config: &Config,
+        format: Format,
+        columns: &[GroupColumns],
+        lineage: Option<&Path>,
+        untruthful: Option<String>,
+        names: Names,
+    ) -> Result<Self, SinkError> {
+        let sink = &config.sink;
+        let visible = if config.is_job() { Visible::AtTheEnd } else { Visible::AsReleased };
+        let open = |path: &Path, access| Output::of_lines(Target::open(path, visible, access)?, b"");
+        let dead_letters = sink.dead_letter_path.as_deref().map(|path| open(path, Access::Shared)).transpose()?;
+        let lineage = lineage.map(|path| open(path, Access::Private)).transpose()?;
+        let audit = sink.audit_file.as_deref().map(|path| open(path, Access::Shared)).transpose()?;
+        let mut outputs = Vec::with_capacity(columns.len());
+        for (path, group) in output_paths(&sink.path, columns).iter().zip(columns) {
             let target = Target::open(path, visible, Access::Shared)?;
-            outputs.push(Output::of_group(target, files.format, &output.columns)?);
+            outputs.push(Output::of_group(target, format, &group.columns)?);
         }
         let lines = vec![0; outputs.len()];
-        let untruthful = files.untruthful.clone();
+        let mark = |text| (sink.mark_path(config.first_group()), text);
+        let untruthful = untruthful.filter(|_| sink.path != Path::new("-")).map(mark);
         if let (Visible::AsReleased, Some((path, text))) = (visible, &untruthful) {
             whole::write(path, text.as_bytes())?;
         }
