@@ -9,7 +9,7 @@ use super::*;
 use crate::io::file::stream::Stream;
 use crate::io::file::testing::{CSV, file, open, pipe};
 use crate::io::file::{Format, SourceError, SourcePosition, StopFlag};
-use crate::records::raw::RawBatch;
+use crate::records::raw::{RawBatch, Token};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -218,41 +218,37 @@ fn compression_is_told_by_the_first_bytes_alone() {
     }
 }
 
-/// A pipe that stops for a while in the middle: what has come is given, and the wait for more can be given up.
+/// A pipe that stops for a while in the middle: what has come is given at once, compressed or not.
 #[test]
-fn a_compressed_pipe_gives_what_has_come() {
-    let (_directory, path) = pipe();
-    let (go_on, begun) = crossbeam_channel::bounded(0);
-    let writer = std::thread::spawn({
-        let path = path.clone();
-        move || {
-            let mut pipe = fs::OpenOptions::new().write(true).open(path).unwrap();
-            pipe.write_all(&gzip(b"{\"a\":1}\n{\"a\":2}\n")).unwrap();
-            let () = begun.recv().unwrap();
-            pipe.write_all(&gzip(b"{\"a\":3}\n")).unwrap();
-        }
-    });
-    let mut source = open(&path, Format::Ndjson).unwrap();
-    let mut read = |wanted: u64| {
+fn a_pipe_gives_what_has_come() {
+    for by in [None, Some(Compression::Gzip), Some(Compression::Zstandard)] {
+        let packed = move |text: &[u8]| by.map_or(text.to_vec(), |by| compressed(by, text));
+        let (_directory, path) = pipe();
+        let (go_on, begun) = crossbeam_channel::bounded(0);
+        let writer = std::thread::spawn({
+            let path = path.clone();
+            move || {
+                let mut pipe = fs::OpenOptions::new().write(true).open(path).unwrap();
+                pipe.write_all(&packed(b"{\"a\":1}\n{\"a\":2}\n")).unwrap();
+                let () = begun.recv().unwrap();
+                pipe.write_all(&packed(b"{\"a\":3}\n")).unwrap();
+            }
+        });
+        let mut source = open(&path, Format::Ndjson).unwrap();
+        let mut batch = RawBatch::new(2);
+        let mut read = || source.read(&mut batch, 10, u64::MAX, &mut Vec::new()).unwrap();
         let mut records = 0;
-        while records < wanted {
-            records += source.read(&mut RawBatch::new(2), 10, u64::MAX, &mut Vec::new()).unwrap().records;
+        while records < 2 {
+            records += read().records;
         }
-        records
-    };
-    assert_eq!(read(2), 2);
-    let none = source.read(&mut RawBatch::new(2), 10, u64::MAX, &mut Vec::new()).unwrap();
-    assert!(none.records == 0 && !none.end, "{none:?}");
-    go_on.send(()).unwrap();
-    let mut more = 0;
-    loop {
-        let outcome = source.read(&mut RawBatch::new(2), 10, u64::MAX, &mut Vec::new()).unwrap();
-        more += outcome.records;
-        if outcome.end {
-            break;
-        }
+        let none = read();
+        assert!(records == 2 && none.records == 0 && !none.end, "{by:?}: {none:?}");
+        go_on.send(()).unwrap();
+        while !read().end {}
+        writer.join().unwrap();
+        assert_eq!(source.position(), SourcePosition { records: 3, bytes: 24 });
+        let found: Vec<_> = (0..batch.rows()).map(|row| batch.token(row, 0)).collect();
+        assert_eq!(found, ["1", "2", "3"].map(Token::Number), "{by:?}");
     }
-    assert_eq!(more, 1);
-    writer.join().unwrap();
     assert!(Stream::open(Path::new("/dev/null"), &StopFlag::default()).is_ok());
 }

@@ -1,14 +1,12 @@
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::io::file::csv_rows::CsvRows;
 use crate::io::file::ndjson_lines::NdjsonLines;
-use crate::io::file::testing::{CSV, file, open, pipe, reading};
+use crate::io::file::testing::{CSV, file, open, reading};
 use crate::io::file::{Replacement, SinkError};
-use crate::records::raw::Token;
 
 /// Everything that comes out of a file, in order: rows as text, rejections by name.
 #[derive(Debug, Default, PartialEq)]
@@ -164,32 +162,6 @@ fn a_batch_is_closed_by_bytes_after_at_least_one_record() {
     assert_eq!(read(0), (1, 8, false));
     assert_eq!(read(9), (2, 16, false));
     assert_eq!(read(9), (1, 8, true));
-}
-
-/// A pipe: records at hand are given at once.
-#[test]
-fn a_pipe_is_read_as_it_comes() {
-    let (_directory, path) = pipe();
-    let (said, heard) = std::sync::mpsc::channel::<()>();
-    let writer = std::thread::spawn({
-        let path = path.clone();
-        move || {
-            let mut pipe = OpenOptions::new().write(true).open(path).unwrap();
-            pipe.write_all(b"{\"a\":1}\n{\"a\":2}\n").unwrap();
-            heard.recv().unwrap();
-            pipe.write_all(b"{\"a\":3}\n").unwrap();
-        }
-    });
-    let mut source = open(&path, Format::Ndjson).unwrap();
-    let mut batch = RawBatch::new(2);
-    let outcome = source.read(&mut batch, 100, u64::MAX, &mut Vec::new()).unwrap();
-    assert_eq!((outcome.records, outcome.end), (2, false));
-    said.send(()).unwrap();
-    while !source.read(&mut batch, 100, u64::MAX, &mut Vec::new()).unwrap().end {}
-    writer.join().unwrap();
-    assert_eq!(batch.token(0, 0), Token::Number("1"));
-    assert_eq!((batch.rows(), batch.token(2, 0)), (3, Token::Number("3")));
-    assert_eq!(source.position(), SourcePosition { records: 3, bytes: 24 });
 }
 
 #[test]
