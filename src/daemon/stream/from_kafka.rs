@@ -272,7 +272,7 @@ impl Start<'_> {
         // in the name of the group any more, although the client has long joined its next generation. Nor while the client
         // knows that it was thrown out: it is no member then, and offsets that come in no member's name are not refused.
         Arc::new(move || {
-            let consumer = consumer.get().filter(|_| !health.abandoned())?;
+            let consumer = consumer.get().filter(|_| !health.abandoned.load(Ordering::Acquire))?;
             consumer.group_metadata().filter(|_| !consumer.assignment_lost())
         })
     }
@@ -326,7 +326,7 @@ impl Start<'_> {
                         hear(cluster, heard, telemetry);
                     }
                     let refused = heard.iter().flatten().next().map(|refusal: &Refusal| refusal.label());
-                    let (reachable, assigned) = (health.reachable(), health.assigned() > 0);
+                    let (reachable, assigned) = (health.reachable.load(Ordering::Relaxed), health.is_assigned());
                     telemetry.set_readiness(|r| {
                         r.broker = reachable;
                         r.assignment = assigned;

@@ -68,7 +68,7 @@ impl<'a> KafkaSource<'a> {
 
     /// Says that the brokers are reached, or no longer.
     fn watch_connection(&mut self) {
-        let reachable = self.health.reachable();
+        let reachable = self.health.reachable.load(Ordering::Relaxed);
         match (self.connected, reachable) {
             (false, true) => SourceConnected.emit(self.telemetry),
             (true, false) => SourceLost { address: self.address }.emit(self.telemetry),
@@ -137,7 +137,7 @@ impl Source for KafkaSource<'_> {
     }
 
     fn has_partitions(&self) -> bool {
-        self.health.assigned() > 0
+        self.health.is_assigned()
     }
 
     fn has_passed(&self, ranges: &Ranges) -> bool {

@@ -170,7 +170,7 @@ impl Callbacks {
             let notice = Notice::Revoked { places: places.clone(), is_lost, acknowledge };
             // What a daemon that does not answer in time still has in flight must not be committed any more.
             if !self.is_settled(notice, &acknowledged) {
-                self.health.abandon();
+                self.health.abandoned.store(true, Ordering::Release);
             }
         }
         self.gone.lock().expect("no panic while the list is held").extend(places);
@@ -180,14 +180,14 @@ impl Callbacks {
 impl ClientContext for Callbacks {
     fn stats(&self, statistics: Statistics) {
         let is_up = statistics.brokers.values().any(|b| b.nodeid >= 0 && b.state == "UP");
-        self.health.set_reachable(is_up);
+        self.health.reachable.store(is_up, Ordering::Relaxed);
         if is_up {
             self.hearing.clear();
         }
         let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
         let known = partitions.filter(|p| p.consumer_lag >= 0 && p.fetch_state == "active").map(|p| p.consumer_lag);
         if let Some(lag) = known.reduce(|a, b| a + b) {
-            self.health.set_lag(lag);
+            self.health.lag.store(lag, Ordering::Relaxed);
         }
     }
 
@@ -195,7 +195,7 @@ impl ClientContext for Callbacks {
         self.health.note_error();
         self.hearing.hear(&error, reason);
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
-            self.health.set_reachable(false);
+            self.health.reachable.store(false, Ordering::Relaxed);
         }
     }
 
@@ -209,7 +209,7 @@ impl ConsumerContext for Callbacks {
     /// before a second one. Whatever asks it then is never answered. One event can wait already when the client adds another to close.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
         if self.ending.is_closing() {
-            self.health.set_assigned(0);
+            self.health.assigned.store(0, Ordering::Relaxed);
             if self.ending.takes_answer() && consumer.unassign().is_err() {
                 self.health.note_error();
             }
@@ -246,11 +246,11 @@ impl ConsumerContext for Callbacks {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if self.ending.is_unheard() {
             // Nobody asks for more.
-            self.health.set_assigned(0);
+            self.health.assigned.store(0, Ordering::Relaxed);
             return;
         }
         let assigned = consumer.assignment().map_or(0, |a| a.count());
-        self.health.set_assigned(assigned as u64);
+        self.health.assigned.store(assigned as u64, Ordering::Relaxed);
         self.changed.store(true, Ordering::Release);
         if let Rebalance::Assign(list) = rebalance {
             // A partition that was paused when it went is still paused when it comes back.
