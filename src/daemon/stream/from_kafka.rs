@@ -326,7 +326,8 @@ impl Start<'_> {
                         hear(cluster, heard, telemetry);
                     }
                     let refused = heard.iter().flatten().next().map(|refusal: &Refusal| refusal.label());
-                    let (reachable, assigned) = (health.reachable.load(Ordering::Relaxed), health.is_assigned());
+                    let (reachable, assigned) =
+                        (health.reachable.load(Ordering::Relaxed), health.assigned.load(Ordering::Relaxed));
                     telemetry.set_readiness(|r| {
                         r.broker = reachable;
                         r.assignment = assigned;

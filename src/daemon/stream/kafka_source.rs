@@ -137,7 +137,7 @@ impl Source for KafkaSource<'_> {
     }
 
     fn has_partitions(&self) -> bool {
-        self.health.is_assigned()
+        self.health.assigned.load(Ordering::Relaxed)
     }
 
     fn has_passed(&self, ranges: &Ranges) -> bool {

@@ -209,7 +209,7 @@ impl ConsumerContext for Callbacks {
     /// before a second one. Whatever asks it then is never answered. One event can wait already when the client adds another to close.
     fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
         if self.ending.is_closing() {
-            self.health.assigned.store(0, Ordering::Relaxed);
+            self.health.assigned.store(false, Ordering::Relaxed);
             if self.ending.takes_answer() && consumer.unassign().is_err() {
                 self.health.note_error();
             }
@@ -246,11 +246,11 @@ impl ConsumerContext for Callbacks {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if self.ending.is_unheard() {
             // Nobody asks for more.
-            self.health.assigned.store(0, Ordering::Relaxed);
+            self.health.assigned.store(false, Ordering::Relaxed);
             return;
         }
         let assigned = consumer.assignment().map_or(0, |a| a.count());
-        self.health.assigned.store(assigned as u64, Ordering::Relaxed);
+        self.health.assigned.store(assigned > 0, Ordering::Relaxed);
         self.changed.store(true, Ordering::Release);
         if let Rebalance::Assign(list) = rebalance {
             // A partition that was paused when it went is still paused when it comes back.

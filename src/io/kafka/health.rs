@@ -2,15 +2,15 @@
 
 use crate::io::input::Origin;
 use crate::records::raw::Coordinate;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Shared between the client's callbacks and the daemon.
 #[derive(Debug, Default)]
 pub struct Health {
     /// The cluster answered when it was last asked.
     pub reachable: AtomicBool,
-    /// Partitions that are ours.
-    pub assigned: AtomicU64,
+    /// Partitions are ours.
+    pub assigned: AtomicBool,
     /// Records behind the end of the assigned partitions; below 0 while unknown.
     pub lag: AtomicI64,
     /// A partition was let go before the daemon had acknowledged it.
@@ -18,11 +18,6 @@ pub struct Health {
 }
 
 impl Health {
-    /// Whether partitions are ours.
-    pub fn is_assigned(&self) -> bool {
-        self.assigned.load(Ordering::Relaxed) > 0
-    }
-
     /// Notes an error that the client recovers from by itself. Its text goes nowhere: it may quote a configuration.
     pub fn note_error(&self) {
         tracing::debug!("the Kafka client has met an error and tries again");

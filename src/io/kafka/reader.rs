@@ -118,7 +118,7 @@ impl Reader {
                     }
                 }
             }
-            if alone.is_some() && self.consumer.context().health.is_assigned() {
+            if alone.is_some() && self.consumer.context().health.assigned.load(Ordering::Relaxed) {
                 alone = None;
             }
             // Brokers that do not have the protocol at all leave the client waiting without a word.
