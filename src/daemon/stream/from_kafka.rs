@@ -22,7 +22,7 @@ use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::offsets;
 use crate::io::kafka::reader::Reader;
 use crate::io::kafka::refusal::Refusal;
-use crate::io::kafka::transaction::{Outputs, TransactionalSink};
+use crate::io::kafka::transaction::TransactionalSink;
 use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::start::clusters::clusters;
@@ -244,8 +244,7 @@ impl Start<'_> {
         let (config, cluster) = (self.config, &self.sink);
         let transactional_id = transactional_id(&config.source.group, id);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
-        let outputs = outputs(config, cluster, config.source.topics.clone(), attributes)?;
-        let outputs = Outputs { keeps_offsets: !self.stand_in, ..outputs };
+        let outputs = outputs(config, cluster, attributes, !self.stand_in)?;
         let (group, stop) = (self.group(), Arc::clone(self.stop));
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
         let sink = TransactionalSink::open(cluster, &transactional_id, outputs, group, stop, PATIENCE)?;

@@ -21,8 +21,8 @@ pub(super) fn transactional_id(group: &str, id: &str) -> String {
 pub(super) fn outputs(
     config: &Config,
     cluster: &Cluster,
-    sources: Vec<String>,
     attributes: Vec<String>,
+    keeps_offsets: bool,
 ) -> Result<Outputs, KafkaFailure> {
     let topic = |name: &str| -> Result<OutputTopic, KafkaFailure> {
         Ok(OutputTopic { name: name.to_owned(), partitions: cluster.partitions(&[name], PATIENCE)?[0] })
@@ -38,8 +38,9 @@ pub(super) fn outputs(
         name => Some(topic(name)?),
     };
     let audit = config.sink.audit().map(topic).transpose()?;
-    let (group, commits) = (config.source.group.clone(), config.sink.commits_topic.clone());
-    Ok(Outputs { sinks, dead_letters, audit, commits, sources, group, keeps_offsets: true, attributes })
+    let (group, sources) = (config.source.group.clone(), config.source.topics.clone());
+    let commits = config.sink.commits_topic.clone();
+    Ok(Outputs { sinks, dead_letters, audit, commits, sources, group, keeps_offsets, attributes })
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
@@ -77,12 +78,8 @@ pub(super) fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result
     if (sequence, intent.attempt) == (last.sequence, last.attempt) {
         return Ok(true);
     }
-    Err(older_copy(config, sequence - 1, last))
-}
-
-fn older_copy(config: &Config, sequence: u64, last: Marker) -> StateError {
-    let what = format!("it ends at batch {sequence}, but batch {} was committed by a copy of it", last.sequence);
-    StateError::OtherMarker { path: config.state.path.clone(), what }
+    let what = format!("it ends at batch {}, but batch {} was committed by a copy of it", sequence - 1, last.sequence);
+    Err(StateError::OtherMarker { path: config.state.path.clone(), what })
 }
 
 #[cfg(test)]
