@@ -71,16 +71,15 @@ pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
 }
 
 fn most_frequent(line: &[u8]) -> u8 {
-    let mut counts = [0_usize; SEPARATORS.len()];
     let mut quoted = false;
-    for byte in line {
+    let is_open = |byte: &u8| {
         quoted ^= *byte == b'"';
-        if let Some(index) = SEPARATORS.iter().position(|s| s == byte).filter(|_| !quoted) {
-            counts[index] += 1;
-        }
-    }
-    let best = counts.iter().max().copied().unwrap_or(0);
-    counts.iter().position(|count| *count == best).map_or(b',', |index| SEPARATORS[index])
+        !quoted
+    };
+    let open: Vec<u8> = line.iter().copied().filter(is_open).collect();
+    let count = |separator: &u8| open.iter().filter(|byte| *byte == separator).count();
+    // Of several that occur as often, the last one is the maximum.
+    SEPARATORS.into_iter().rev().max_by_key(count).unwrap_or(b',')
 }
 
 #[cfg(test)]
