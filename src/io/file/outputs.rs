@@ -274,8 +274,8 @@ pub(super) fn output_paths(path: &Path, groups: &[GroupColumns]) -> Vec<PathBuf>
 /// The header line of a CSV file.
 fn header(columns: &[String], separator: u8) -> Vec<u8> {
     let mut writer = csv::WriterBuilder::new().delimiter(separator).from_writer(Vec::new());
-    let written = writer.write_record(columns).map(|()| writer.into_inner());
-    written.ok().and_then(Result::ok).expect("a vector takes every row")
+    let written = writer.write_record(columns).ok();
+    written.and_then(|()| writer.into_inner().ok()).expect("a vector takes every row")
 }
 
 /// The place of a release that is made at once.

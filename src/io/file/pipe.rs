@@ -36,7 +36,7 @@ impl StopFlag {
 
 /// Whether an error says that reading was given up because of a [`StopFlag`].
 pub(super) fn is_stop(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
+    matches!(error.get_ref(), Some(inner) if inner.is::<Stopped>())
 }
 
 /// How long a read of a [`Pipe`] waits before it fails with [`io::ErrorKind::WouldBlock`], in milliseconds; [`u64::MAX`]: until something
