@@ -100,13 +100,13 @@ pub fn read(
     absent_as_null: bool,
 ) -> Result<Read, SamplingError> {
     let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-    records(config, schema, (path, most), absent_as_null, &key, &mut [], Vec::new())
+    records(config, schema, (path, most), absent_as_null, &key, &mut [], &[])
 }
 
 /// Reads up to `most` records of `path` as [`read`] does, without the cells that joins bring.
 pub(super) fn read_unjoined(config: &Config, schema: &Schema, path: &Path, most: usize) -> Result<Read, SamplingError> {
     let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-    records(config, schema, (path, most), false, &key, &mut [], schema.joined())
+    records(config, schema, (path, most), false, &key, &mut [], &schema.joined())
 }
 
 /// Reads all records of `path` as [`read`] does, joined to the profiles that the configuration, the file `file` in messages, names in files:
@@ -124,8 +124,8 @@ pub fn read_joined(
     let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
     let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
     let mut profiles = profiles::read_whole(config, schema, file, subjects.as_ref())?;
-    let joined = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
-    records(config, schema, (path, usize::MAX), absent_as_null, &key, &mut profiles, joined)
+    let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
+    records(config, schema, (path, usize::MAX), absent_as_null, &key, &mut profiles, &joined)
 }
 
 fn records(
@@ -135,7 +135,7 @@ fn records(
     absent_as_null: bool,
     key: &DigestKey,
     profiles: &mut [Profiles],
-    joined: Vec<usize>,
+    joined: &[usize],
 ) -> Result<Read, SamplingError> {
     let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), key, max_dictionary_values(config, schema));
     let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect::<Result<_, _>>()?;
