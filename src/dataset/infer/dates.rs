@@ -1,7 +1,8 @@
 //! In which formats dates and times are spelled.
 
 use super::proposal::Spelled;
-use super::values::{Text, number};
+use super::tokens::number;
+use super::values::Text;
 use crate::records::dates::{Dates, Epoch, Format};
 use crate::records::moment::DAY;
 use crate::records::schema::Type;

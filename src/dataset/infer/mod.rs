@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `propose` | from a table to a proposal; `proposal`: what that is |
 //! | `people` | who counts as a person: the column asked for, or the likeliest one |
-//! | `values` | the different values of a column, how many people hold each, and what a single text says |
+//! | `tokens` | what a single text says |
+//! | `values` | the different values of a column, and how many people hold each |
 //! | `reading` | types and missing spellings; `dates`: formats of dates and times |
 //! | `role` | what identifies, what is sensitive, and why; `names`: what a column's name says |
 //! | `ladder` | what values may become; `numbers`: intervals and rounding; `labels`: groups of labels |
@@ -29,6 +30,7 @@ mod role;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tokens;
 mod values;
 
 pub use propose::{Asked, InferError, Inferred, infer};

@@ -1,7 +1,7 @@
 //! Who counts as a person.
 
 use super::names::Name;
-use super::values::is_nothing;
+use super::tokens::is_nothing;
 use crate::io::table::TableColumn;
 use crate::records::canonical::{Canonical, Missing, Type, Typing};
 use crate::records::dates::Dates;

@@ -8,7 +8,8 @@ use super::proposal::{Generalized, Ladder, Proposal, Proposed, Reading, Spelled}
 use super::reading;
 use super::role::{self, Chosen};
 use super::text;
-use super::values::{Values, is_nothing, number};
+use super::tokens::{is_nothing, number};
+use super::values::Values;
 use crate::io::table::{TableColumn, WholeTable};
 use crate::records::schema::{Attribute, Origin, Place, Role, Schema, SchemaError, Type};
 use crate::risk::audit::AuditColumn;

@@ -3,7 +3,8 @@
 use super::dates;
 use super::names::Name;
 use super::proposal::{Reading, Spelled};
-use super::values::{Text, Values, is_nothing, number};
+use super::tokens::{is_nothing, number};
+use super::values::{Text, Values};
 use crate::records::schema::Type;
 use crate::records::shapes::shape_of;
 

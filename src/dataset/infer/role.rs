@@ -3,7 +3,8 @@
 use super::names::Name;
 use super::people::People;
 use super::proposal::Reading;
-use super::values::{Values, is_nothing, number};
+use super::tokens::{is_nothing, number};
+use super::values::Values;
 use crate::records::schema::{Role, Type};
 use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
 
