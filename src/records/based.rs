@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use crate::records::dates::Span;
 use crate::records::moment::{self, DAY};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::Attribute;
-use crate::records::spans::Span;
 
 /// The cells of a batch that count from others of their record, as times by themselves.
 #[derive(Debug)]
@@ -23,7 +23,6 @@ impl Resolved {
     ///
     /// A sum is a text of RFC 3339. Without a base there is no time: the cell is null. Where the cell says no span, or the base is no
     /// time, it becomes a text that no time is spelled like.
-    #[must_use]
     pub fn of(raw: &RawBatch, attributes: &[Arc<Attribute>]) -> Option<Self> {
         let based = |(at, attribute): (usize, &Arc<Attribute>)| attribute.base.is_some().then_some(at);
         let columns: Vec<usize> = attributes.iter().enumerate().filter_map(based).collect();
@@ -42,7 +41,6 @@ impl Resolved {
     }
 
     /// Where the cells of `attribute` are: a batch, and the column in it. None for an attribute that counts from no other.
-    #[must_use]
     pub fn column(&self, attribute: usize) -> Option<(&RawBatch, usize)> {
         let column = self.attributes.iter().position(|of| *of == attribute)?;
         Some((&self.cells, column))

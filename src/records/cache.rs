@@ -28,14 +28,7 @@ pub(crate) struct TokenCache<V> {
 
 /// The kind and text that a token is remembered by; absent and null tokens need no memory.
 fn key<'a>(token: &Token<'a>) -> Option<(u8, &'a str)> {
-    match *token {
-        Token::Absent | Token::Null => None,
-        Token::Text(text) => Some((2, text)),
-        Token::Number(text) => Some((3, text)),
-        Token::Bool(truth) => Some((4 + u8::from(truth), "")),
-        Token::Structure(text) => Some((6, text)),
-        Token::Untyped(text) => Some((7, text)),
-    }
+    Some(token.parts()).filter(|(kind, _)| *kind > 1)
 }
 
 impl<V: Copy> TokenCache<V> {
@@ -92,9 +85,7 @@ impl<V: Copy> TokenCache<V> {
 /// Entries keep 32 bits of their hash, so that growing rehashes nothing; tables use the top and the bottom bits.
 #[inline]
 fn fold(hash: u64) -> u32 {
-    #[allow(clippy::cast_possible_truncation)]
-    let folded = (hash ^ hash >> 32) as u32;
-    folded
+    (hash ^ hash >> 32) as u32
 }
 
 #[inline]

@@ -18,8 +18,9 @@ use crate::records::units::Conversion;
 pub const MAX_STRING_BYTES: usize = 1024;
 
 /// The type of an attribute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Type {
     /// −2⁶³ … 2⁶³−1; `5.0` is 5.
     Integer,
@@ -39,17 +40,8 @@ pub enum Type {
 
 impl Type {
     /// The name that a schema uses.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Integer => "integer",
-            Self::Float => "float",
-            Self::Boolean => "boolean",
-            Self::String => "string",
-            Self::Date => "date",
-            Self::Timestamp => "timestamp",
-            Self::Coordinates => "coordinates",
-        }
+        self.into()
     }
 }
 
@@ -94,7 +86,6 @@ pub struct Missing {
 
 impl Missing {
     /// What the schema lists; `numeric` for integer and float attributes.
-    #[must_use]
     pub fn new(spellings: Option<Vec<String>>, numeric: bool) -> Self {
         let numbers = spellings.iter().flatten().filter(|_| numeric).filter_map(|s| s.trim().parse().ok()).collect();
         Self { spellings, numbers }
@@ -122,12 +113,11 @@ impl Missing {
 
 /// A cell that its attribute's type cannot take. It names the attribute and never the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
-pub enum CellError {
-    #[error(
-        "attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema"
-    )]
-    WrongType { attribute: Arc<str>, expected: &'static str, found: &'static str },
+#[error("attribute \"{attribute}\" is of type {expected}, but the cell is {found}: correct the record or the schema")]
+pub struct CellError {
+    attribute: Arc<str>,
+    expected: &'static str,
+    found: &'static str,
 }
 
 /// What a token turned out to be; the text of a value is in the buffer.
@@ -169,7 +159,7 @@ impl Typing {
     /// hold their compact JSON text with sorted keys.
     ///
     /// # Errors
-    /// [`CellError::WrongType`] where the type cannot take the token: NaN, infinities, overflow and strings longer
+    /// Where the type cannot take the token: NaN, infinities, overflow and strings longer
     /// than [`MAX_STRING_BYTES`] included.
     pub fn canonical(&self, token: Token<'_>, out: &mut String) -> Result<Canonical, CellError> {
         out.clear();
@@ -191,7 +181,6 @@ impl Typing {
     }
 
     /// The typing of values that have been converted already: those of hierarchies, and what leaves.
-    #[must_use]
     pub fn converted_already(&self) -> Cow<'_, Self> {
         match self.conversion {
             None => Cow::Borrowed(self),
@@ -202,7 +191,7 @@ impl Typing {
 
     /// That a cell is something else than the attribute's type.
     pub(crate) fn refuses(&self, found: &'static str) -> CellError {
-        CellError::WrongType { attribute: Arc::clone(&self.attribute), expected: self.kind.name(), found }
+        CellError { attribute: Arc::clone(&self.attribute), expected: self.kind.name(), found }
     }
 
     fn boolean_token(&self, value: bool, out: &mut String) -> Result<Canonical, &'static str> {
@@ -332,11 +321,9 @@ impl Typing {
     fn push_float(&self, out: &mut String, value: f64) {
         match self.rounding {
             Rounding::Step { ticks, decimals } => {
-                #[allow(clippy::cast_precision_loss)] // a step has few digits
                 let steps = (value / (ticks as f64 / 10_f64.powi(decimals.cast_signed()))).round();
                 // Beyond 2⁵³ steps a double has no digits left to round.
                 if steps.abs() < 9_007_199_254_740_992.0 {
-                    #[allow(clippy::cast_possible_truncation)]
                     push_ticks(out, i128::from(steps as i64) * i128::from(ticks), decimals);
                 } else {
                     push_shortest(out, value);
@@ -377,7 +364,6 @@ impl Typing {
 
 fn integer(text: &str) -> Result<(i64, f64), &'static str> {
     if let Ok(value) = text.parse::<i64>() {
-        #[allow(clippy::cast_precision_loss)] // only compared with sentinels
         return Ok((value, value as f64));
     }
     let value = finite(text)?;
@@ -393,7 +379,6 @@ fn integer_of(value: f64) -> Result<(i64, f64), &'static str> {
     if value.abs() > 9_007_199_254_740_992.0 {
         return Err("a number that is too large");
     }
-    #[allow(clippy::cast_possible_truncation)]
     Ok((value as i64, value))
 }
 

@@ -21,11 +21,11 @@ pub const OMITTED: CellId = 2;
 const A_TEXT: usize = 24;
 
 #[derive(Clone, Debug)]
-struct Cell {
-    text: Box<str>,
-    digest: u128,
-    loss: f32,
-    exact: bool,
+pub(crate) struct Cell {
+    pub text: Box<str>,
+    pub digest: u128,
+    pub loss: f32,
+    pub exact: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -105,20 +105,8 @@ impl Cells {
         map
     }
 
-    pub(crate) fn text(&self, id: CellId) -> &str {
-        &self.cells[id as usize].text
-    }
-
-    pub(crate) fn digest(&self, id: CellId) -> u128 {
-        self.cells[id as usize].digest
-    }
-
-    pub(crate) fn loss(&self, id: CellId) -> f32 {
-        self.cells[id as usize].loss
-    }
-
-    pub(crate) fn is_exact(&self, id: CellId) -> bool {
-        self.cells[id as usize].exact
+    pub(crate) fn get(&self, id: CellId) -> &Cell {
+        &self.cells[id as usize]
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -131,7 +119,6 @@ impl Cells {
 }
 
 /// A digest is a hash already.
-#[allow(clippy::cast_possible_truncation)]
 fn spread(digest: u128) -> u64 {
     digest as u64
 }
@@ -156,8 +143,8 @@ mod tests {
         used[other as usize] = true;
         let map = cells.retain(&used);
         assert_eq!(map[id as usize], CellId::MAX);
-        assert_eq!((cells.text(map[other as usize]), cells.digest(map[other as usize])), ("3", 13));
-        assert_eq!((cells.text(SUPPRESSED), cells.text(OMITTED)), ("\"*\"", ""));
+        assert_eq!((&*cells.get(map[other as usize]).text, cells.get(map[other as usize]).digest), ("3", 13));
+        assert_eq!((&*cells.get(SUPPRESSED).text, &*cells.get(OMITTED).text), ("\"*\"", ""));
         assert_eq!(cells.find("1"), None);
     }
 }

@@ -15,8 +15,6 @@ use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::{Attribute, Role, Type};
 use crate::records::shapes::{self, Shape};
 
-mod room;
-
 /// A value of one attribute, as a number. Codes depend on the order of arrival; texts, digests and losses do not.
 pub type Code = u32;
 /// The cell is not there.
@@ -29,6 +27,9 @@ pub const UNCOVERED: Code = 2;
 pub const FIRST_VALUE: Code = 3;
 /// What [`Codebook::retain`] maps a forgotten code to.
 pub const FORGOTTEN: Code = Code::MAX;
+
+/// Bytes of a value beside its text and its levels: the cell, two tables that lead to it, and the allocator's own.
+const A_VALUE: usize = 200;
 
 /// Spellings remembered by one codebook at most.
 const MAX_SPELLINGS: usize = 1 << 17;
@@ -51,12 +52,12 @@ struct Level {
 impl Level {
     fn push(&mut self, cells: &Cells, cell: CellId, loss: f32) {
         self.cells.push(cell);
-        self.digests.push(cells.digest(cell));
+        self.digests.push(cells.get(cell).digest);
         self.losses.push(loss);
     }
 }
 
-/// Everything known of one attribute's values.
+/// Everything known of one attribute's values. A code, a cell or a level that is asked about is one of this codebook.
 #[derive(Clone, Debug)]
 pub struct Codebook {
     attribute: Arc<Attribute>,
@@ -78,7 +79,6 @@ pub struct Codebook {
 
 impl Codebook {
     /// Values that codes have room for, whatever is asked for.
-    #[must_use]
     pub fn most_values(attribute: &Attribute) -> usize {
         (Code::MAX as usize / 2) / attribute.hierarchy.levels()
     }
@@ -117,14 +117,13 @@ impl Codebook {
             let top = index + 1 == levels;
             for cell in [OMITTED, MISSING, SUPPRESSED] {
                 let cell = if top { SUPPRESSED } else { cell };
-                level.push(&book.cells, cell, book.cells.loss(cell));
+                level.push(&book.cells, cell, book.cells.get(cell).loss);
             }
         }
         Ok(book)
     }
 
     /// The attribute that this codebook encodes.
-    #[must_use]
     pub fn attribute(&self) -> &Arc<Attribute> {
         &self.attribute
     }
@@ -202,10 +201,9 @@ impl Codebook {
                 Cover::Root => Some((SUPPRESSED, 1.0)),
                 Cover::Value => Some((value, 0.0)),
                 Cover::Set { text, set, loss } => {
-                    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
                     let loss = loss.unwrap_or((index + 1) as f64 / top as f64) as f32;
                     let digest = self.keyed.digest(set.as_bytes());
-                    self.cells.insert(&text, digest, loss, false).map(|cell| (cell, self.cells.loss(cell)))
+                    self.cells.insert(&text, digest, loss, false).map(|cell| (cell, self.cells.get(cell).loss))
                 }
             };
             let Some(entry) = entry else {
@@ -265,10 +263,6 @@ impl Codebook {
 
     /// The text from which [`encode_canonical`](Self::encode_canonical) makes the code again: JSON, `""` for absent,
     /// `"*"` for uncovered.
-    ///
-    /// # Panics
-    /// When the code is not of this codebook.
-    #[must_use]
     pub fn canonical(&self, code: Code) -> &str {
         self.text(self.cell(code, 0))
     }
@@ -299,65 +293,50 @@ impl Codebook {
     }
 
     /// Number of levels, the raw one and `*` counted.
-    #[must_use]
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
     /// The cell of a code on a level.
-    ///
-    /// # Panics
-    /// When the code or the level is not of this codebook.
-    #[must_use]
     #[inline]
     pub fn cell(&self, code: Code, level: usize) -> CellId {
         self.levels[level].cells[code as usize]
     }
 
     /// The cells of a level, indexed by code.
-    #[must_use]
     pub fn cells(&self, level: usize) -> &[CellId] {
         &self.levels[level].cells
     }
 
     /// The coverage digests of a level, indexed by code.
-    #[must_use]
     pub fn digests(&self, level: usize) -> &[u128] {
         &self.levels[level].digests
     }
 
     /// The Loss (docs/methods.md §9) of a level in [0, 1], indexed by code. Where the domain is open (strings without a
     /// list, times without min and max, places) it is level/(levels − 1). Absent and null lose nothing below the top.
-    #[must_use]
     pub fn losses(&self, level: usize) -> &[f32] {
         &self.levels[level].losses
     }
 
     /// The JSON text that leaves; empty for [`OMITTED`].
-    ///
-    /// # Panics
-    /// Like the others that take a cell: when it is not of this codebook.
-    #[must_use]
     pub fn text(&self, cell: CellId) -> &str {
-        self.cells.text(cell)
+        &self.cells.get(cell).text
     }
 
     /// The coverage digest of a cell.
-    #[must_use]
     pub fn digest(&self, cell: CellId) -> u128 {
-        self.cells.digest(cell)
+        self.cells.get(cell).digest
     }
 
     /// The Loss of a cell.
-    #[must_use]
     pub fn loss(&self, cell: CellId) -> f32 {
-        self.cells.loss(cell)
+        self.cells.get(cell).loss
     }
 
     /// Whether a cell covers a single value (missing and absent are values).
-    #[must_use]
     pub fn is_exact(&self, cell: CellId) -> bool {
-        self.cells.is_exact(cell)
+        self.cells.get(cell).exact
     }
 
     /// The cell of a number that aggregates others: that of the value with its text, or one that no value has on any
@@ -374,15 +353,13 @@ impl Codebook {
     }
 
     /// The cell that prints as `json_text`; none where no level of a known value does.
-    #[must_use]
     pub fn cell_of(&self, json_text: &str) -> Option<CellId> {
         self.cells.find(json_text)
     }
 
     /// The lexicon: from a text that leaves back to the digest of what it covers.
-    #[must_use]
     pub fn coverage_of(&self, json_text: &str) -> Option<u128> {
-        self.cells.find(json_text).map(|cell| self.cells.digest(cell))
+        self.cells.find(json_text).map(|cell| self.digest(cell))
     }
 
     /// The digests of the labels that cover more than a text that leaves does, fine to coarse, without the root. A text that
@@ -390,52 +367,122 @@ impl Codebook {
     pub fn coverages_above(&self, json_text: &str) -> impl Iterator<Item = u128> {
         let next = |&cell: &CellId| self.above.get(cell as usize).copied().filter(|&above| above != SUPPRESSED);
         let first = self.cells.find(json_text).and_then(|cell| next(&cell));
-        std::iter::successors(first, next).map(|cell| self.cells.digest(cell))
+        std::iter::successors(first, next).map(|cell| self.digest(cell))
     }
 
     /// As [`coverage_of`](Self::coverage_of), and none for a text that covers more than one value (`*` does).
-    #[must_use]
     pub fn exact_coverage_of(&self, json_text: &str) -> Option<u128> {
-        let cell = self.cells.find(json_text).filter(|&cell| self.cells.is_exact(cell));
-        cell.map(|cell| self.cells.digest(cell))
+        self.cells.find(json_text).filter(|&cell| self.is_exact(cell)).map(|cell| self.digest(cell))
     }
 
     /// Number of codes, the three fixed ones counted.
-    #[must_use]
     pub fn codes(&self) -> usize {
         self.levels[0].cells.len()
     }
 
     /// Number of distinct values known.
-    #[must_use]
     pub fn values(&self) -> usize {
         self.codes() - FIRST_VALUE as usize
     }
 
     /// Cells encoded so far that the hierarchy misses, or that name somebody by their form.
-    #[must_use]
     pub fn uncovered(&self) -> u64 {
         self.uncovered
     }
 
     /// The shape of the first value seen that was hidden because it names somebody by its form.
-    #[must_use]
     pub fn shaped(&self) -> Option<Shape> {
         self.shaped
     }
 
     /// Cells encoded so far for whose value there was no room.
-    #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
     /// The identifier shape that most of the distinct values seen have, and their share in (0, 1].
-    #[must_use]
     pub fn shape_share(&self) -> Option<(Shape, f64)> {
         let values = &self.levels[0].cells[FIRST_VALUE as usize..];
-        shapes::share(values.iter().map(|&cell| self.cells.text(cell)))
+        shapes::share(values.iter().map(|&cell| self.text(cell)))
     }
+
+    /// What a value takes here, about, in bytes: by its text and the number of levels, not by its code. Labels, which values mostly share,
+    /// are not counted.
+    pub fn weight(&self, code: Code) -> u64 {
+        if code < FIRST_VALUE {
+            return 0;
+        }
+        // Arrays and tables are up to half empty.
+        let a_level = 2 * (size_of::<CellId>() + size_of::<u128>() + size_of::<f32>());
+        (self.canonical(code).len() + A_VALUE + self.levels.len() * a_level) as u64
+    }
+
+    /// Memory held, roughly.
+    pub fn approximate_bytes(&self) -> usize {
+        let a_code = size_of::<CellId>() + size_of::<u128>() + size_of::<f32>();
+        let levels: usize = self.levels.iter().map(|level| level.cells.capacity() * a_code).sum();
+        levels
+            + self.cells.bytes()
+            + self.cache.bytes()
+            + (self.codes.capacity() + self.above.capacity()) * size_of::<Code>()
+    }
+
+    /// Forgets the values whose code is not marked in `used` (missing marks count as false), their cells and every
+    /// remembered spelling. Returns the new code of every old one, [`FORGOTTEN`] for those that are gone.
+    pub fn retain(&mut self, used: &[bool]) -> Vec<Code> {
+        let keep = |code: usize| code < FIRST_VALUE as usize || used.get(code).copied().unwrap_or(false);
+        let mut map = vec![FORGOTTEN; self.codes()];
+        let mut used_cells = vec![false; self.cells.len()];
+        let mut next: Code = 0;
+        for (code, new) in map.iter_mut().enumerate() {
+            if keep(code) {
+                *new = next;
+                next += 1;
+                for level in &self.levels {
+                    used_cells[level.cells[code] as usize] = true;
+                }
+            }
+        }
+        let cell_map = self.cells.retain(&used_cells);
+        let old = std::mem::replace(&mut self.above, vec![SUPPRESSED; self.cells.len()]);
+        for (&cell, &above) in cell_map.iter().zip(&old).filter(|(cell, _)| **cell != CellId::MAX) {
+            // What leads to a cell that stays leads through those above it, so they stay too.
+            self.above[cell as usize] = cell_map[above as usize];
+        }
+        for level in &mut self.levels {
+            let old = std::mem::take(level);
+            for (code, (cell, loss)) in old.cells.into_iter().zip(old.losses).enumerate() {
+                if keep(code) {
+                    level.push(&self.cells, cell_map[cell as usize], loss);
+                }
+            }
+        }
+        self.codes = vec![FORGOTTEN; self.cells.len()];
+        self.codes[SUPPRESSED as usize] = UNCOVERED;
+        for (code, &cell) in (0..).zip(&self.levels[0].cells) {
+            self.codes[cell as usize] = code;
+        }
+        self.cache.clear();
+        map
+    }
+}
+
+/// Marks in `used` the codes that a column holds.
+pub fn mark_used(column: impl IntoIterator<Item = Code>, used: &mut [bool]) {
+    column.into_iter().for_each(|code| used[code as usize] = true);
+}
+
+/// Replaces the codes of a column after its codebook was compacted; `map` is old → new.
+pub fn remap(column: &mut [Code], map: &[Code]) {
+    column.iter_mut().for_each(|code| *code = map[*code as usize]);
+}
+
+/// Codebooks of the attributes of a schema text, each with room for `values` values.
+#[cfg(test)]
+pub fn books_of(schema: &str, values: usize) -> Vec<Codebook> {
+    let schema = crate::records::schema::Schema::parse(schema, "t.toml", std::path::Path::new("")).expect("a schema");
+    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([7; 32]), values).expect("a codebook");
+    schema.attributes.iter().map(book).collect()
 }
 
 #[cfg(test)]

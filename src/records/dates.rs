@@ -1,5 +1,5 @@
 //! How an attribute's dates and times are spelled: as ISO 8601 writes them, in formats that its schema names, or as
-//! numbers counted from 1970.
+//! numbers counted from 1970; and how much later than another time of its record a time is.
 //!
 //! Nothing is guessed. `20240512` is a day to one reader and 1970-08-23 to another; where the schema does not say which,
 //! it is neither.
@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems};
-use chrono::{Days, NaiveDate, NaiveDateTime};
+use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 
 use crate::records::decimal::floor_ticks;
 use crate::records::moment::{self, DAY};
@@ -94,6 +94,9 @@ impl Dates {
     }
 }
 
+/// What a format of unknown letters is told.
+const UNKNOWN: &str = "no format: it has an unknown letter after %, see docs.rs/chrono (format::strftime)";
+
 /// A format in chrono's letters that reads back what it writes.
 #[derive(Clone, Debug)]
 pub struct Format {
@@ -118,15 +121,14 @@ impl Format {
     /// # Errors
     /// What is wrong with it, and what to write instead.
     pub fn new(text: &str) -> Result<Self, String> {
-        let unknown = "no format: it has an unknown letter after %, see docs.rs/chrono (format::strftime)";
-        let items = StrftimeItems::new(text).parse_to_owned().map_err(|_| unknown.to_owned())?;
+        let items = StrftimeItems::new(text).parse_to_owned().map_err(|_| UNKNOWN.to_owned())?;
         let has = |wanted: &dyn Fn(&Item<'_>) -> bool| items.iter().any(wanted);
         let number = |wanted: Numeric| has(&|item| matches!(item, Item::Numeric(number, _) if *number == wanted));
         let fixed = |wanted: &[Fixed]| has(&|item| matches!(item, Item::Fixed(fixed) if wanted.contains(fixed)));
         let whole = fixed(&[Fixed::RFC2822, Fixed::RFC3339]);
         let two_digits = number(Numeric::YearMod100) || number(Numeric::IsoYearMod100);
         let fault = if has(&|item| matches!(item, Item::Error)) {
-            unknown
+            UNKNOWN
         } else if two_digits && !number(Numeric::Year) {
             "ambiguous: a year of two digits (%y, %D, %x) does not say its century; write the year in full and %Y"
         } else if number(Numeric::Timestamp) {
@@ -166,7 +168,6 @@ impl Format {
     }
 
     /// Two spellings that one of `self` and `other` takes for another day or time than the other does.
-    #[must_use]
     pub fn contradicts(&self, other: &Self) -> bool {
         let first = NaiveDate::from_ymd_opt(2023, 1, 1);
         let days = (0..731).filter_map(|day| first?.checked_add_days(Days::new(day)));
@@ -212,6 +213,84 @@ impl Format {
 
 fn moment_of((year, month, day, hour, minute, second): (i32, u32, u32, u32, u32, u32)) -> Option<NaiveDateTime> {
     NaiveDate::from_ymd_opt(year, month, day)?.and_hms_opt(hour, minute, second)
+}
+
+/// From what the times of an attribute count, and how.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// The name of the attribute that they count from: a date or a timestamp of the same record.
+    pub attribute: String,
+    /// What a cell says.
+    pub span: Span,
+}
+
+/// How much later than its base a time is.
+#[derive(Clone, Debug)]
+pub enum Span {
+    /// A number in this unit.
+    Number(Epoch),
+    /// A time of day, on the day that the base is.
+    Clock(Clock),
+}
+
+impl Span {
+    /// Milliseconds.
+    pub(crate) fn read(&self, text: &str) -> Option<i64> {
+        match self {
+            Self::Number(unit) => unit.read(text),
+            Self::Clock(clock) => clock.read(text),
+        }
+    }
+
+    /// For a fingerprint of the schema.
+    pub(crate) fn description(&self) -> String {
+        match self {
+            Self::Number(unit) => format!("{unit:?}"),
+            Self::Clock(clock) => format!("clock {:?}", clock.text),
+        }
+    }
+}
+
+/// Times of day that a format must tell apart: both halves of a day, and its first minute.
+const TIMES: [(u32, u32); 4] = [(0, 20), (3, 4), (12, 30), (23, 59)];
+
+/// A format of times of day in chrono's letters that reads back what it writes, to the minute at least.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    text: String,
+    items: Vec<Item<'static>>,
+}
+
+impl Clock {
+    /// Reads a format.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to write instead.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let items = StrftimeItems::new(text).parse_to_owned().map_err(|_| UNKNOWN.to_owned())?;
+        let clock = Self { text: text.to_owned(), items };
+        let reads_back = |(hour, minute): (u32, u32)| {
+            let time = NaiveTime::from_hms_opt(hour, minute, 0)?;
+            let mut written = String::new();
+            write!(written, "{}", time.format_with_items(clock.items.iter())).ok()?;
+            (clock.read(&written)? == i64::from(time.num_seconds_from_midnight()) * 1000).then_some(())
+        };
+        if TIMES.iter().all(|&time| reads_back(time).is_some()) {
+            Ok(clock)
+        } else {
+            Err("no time of day by itself: beside `base` it needs hour and minute (such as %H:%M:%S, or %I:%M %p), and \
+                 neither a date nor a time zone"
+                .to_owned())
+        }
+    }
+
+    /// Milliseconds since midnight.
+    fn read(&self, text: &str) -> Option<i64> {
+        let mut parsed = Parsed::new();
+        chrono::format::parse(&mut parsed, text, self.items.iter()).ok()?;
+        let time = parsed.to_naive_time().ok()?;
+        Some(i64::from(time.num_seconds_from_midnight()) * 1000 + i64::from(time.nanosecond() / 1_000_000))
+    }
 }
 
 #[cfg(test)]

@@ -83,7 +83,6 @@ pub(crate) fn push_ticks(out: &mut String, ticks: i128, decimals: u32) {
             buffer[at] = b'.';
         }
         at -= 1;
-        #[allow(clippy::cast_possible_truncation)] // below 10
         let digit = (rest % 10) as u8;
         buffer[at] = b'0' + digit;
         rest /= 10;

@@ -50,7 +50,6 @@ pub struct Dictionary {
 impl Dictionary {
     /// With a typing, values are canonical (rounded, one spelling each). Without one they are the texts as they are
     /// spelled, an empty untyped field (CSV) is missing, and the number 5 and the text "5" are one value.
-    #[must_use]
     pub fn new(typing: Option<Typing>) -> Self {
         Self {
             typing: typing.map(|typing| (typing, TokenCache::new(MAX_SPELLINGS))),
@@ -76,13 +75,8 @@ impl Dictionary {
             let text = match token {
                 Token::Untyped("") => return Ok(MISSING),
                 Token::Text(text) | Token::Number(text) | Token::Structure(text) | Token::Untyped(text) => text,
-                Token::Bool(truth) => {
-                    if truth {
-                        "true"
-                    } else {
-                        "false"
-                    }
-                }
+                Token::Bool(true) => "true",
+                Token::Bool(false) => "false",
                 Token::Absent | Token::Null => "",
             };
             return Ok(self.code_of(text)?);
@@ -140,7 +134,6 @@ impl Dictionary {
     }
 
     /// The text of a value's code: canonical JSON with a typing, as spelled without; none for missing and absent.
-    #[must_use]
     pub fn text(&self, code: u32) -> Option<&str> {
         let known = code >= FIRST_VALUE && ((code - FIRST_VALUE) as usize) < self.ends.len();
         known.then(|| slice(&self.arena, &self.ends, code))
@@ -152,13 +145,11 @@ impl Dictionary {
     }
 
     /// Number of different values, missing and absent not counted.
-    #[must_use]
     pub fn values(&self) -> usize {
         self.ends.len()
     }
 
     /// Memory held.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.arena.capacity()
             + self.ends.capacity() * size_of::<u32>()

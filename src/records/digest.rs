@@ -13,7 +13,6 @@ pub struct DigestKey(pub [u8; 32]);
 
 impl DigestKey {
     /// A key from two digests made under another.
-    #[must_use]
     pub fn of_halves(one: u128, other: u128) -> Self {
         let mut key = Self::default();
         key.0[..16].copy_from_slice(&one.to_be_bytes());
@@ -22,7 +21,6 @@ impl DigestKey {
     }
 
     /// The key that `content` is: whoever does not have all of it does not have the key.
-    #[must_use]
     pub fn of_content<'a>(content: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut key = ContentKey::default();
         content.for_each(|part| key.add(part));
@@ -57,7 +55,6 @@ impl ContentKey {
     }
 
     /// The key that all parts are.
-    #[must_use]
     pub fn finish(self) -> DigestKey {
         DigestKey(self.0.finalize().into())
     }
@@ -81,20 +78,17 @@ pub struct NameDigest(Keyed);
 
 impl NameDigest {
     /// Digests under a key.
-    #[must_use]
     pub fn new(key: &DigestKey) -> Self {
         Self(Keyed::new(key, "throng name"))
     }
 
     /// The digest of a name.
-    #[must_use]
     pub fn digest(&self, name: &str) -> u128 {
         self.0.digest(name.as_bytes())
     }
 }
 
 /// The number of a value where values are counted: half of the digest of its coverage.
-#[must_use]
 pub fn value_number(coverage: u128) -> u64 {
     (coverage >> 64) as u64
 }
@@ -152,7 +146,6 @@ impl Keyed {
 }
 
 /// The finalizer of SplitMix64 [SPL]: a bijection that spreads every bit.
-#[must_use]
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -68,7 +68,6 @@ pub enum Hierarchy {
 
 impl Hierarchy {
     /// Number of levels, the raw one and `*` counted: at least 2.
-    #[must_use]
     pub fn levels(&self) -> usize {
         2 + match self {
             Self::Flat => 0,
@@ -82,7 +81,6 @@ impl Hierarchy {
 
     /// What the canonical value becomes on each level between the raw one and `*`; none if the hierarchy misses it,
     /// or if its own text could be mistaken for that of a generalized cell.
-    #[must_use]
     pub fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
         match self {
             Self::Flat => Some(Vec::new()),
@@ -96,7 +94,6 @@ impl Hierarchy {
 
     /// Mean loss by level, the raw one and `*` counted, if all values of the domain were equally frequent: what can be
     /// expected before any data has been seen. Open domains lose level/(levels − 1).
-    #[must_use]
     pub fn expected_losses(&self) -> Vec<f64> {
         let top = self.levels() - 1;
         let by_level = |level: usize| level as f64 / top as f64;
@@ -120,7 +117,6 @@ impl Hierarchy {
     }
 
     /// What a level shows of a value, in a few words.
-    #[must_use]
     pub fn label(&self, level: usize) -> String {
         let top = self.levels() - 1;
         if level == 0 {
@@ -151,4 +147,15 @@ impl Hierarchy {
             Self::Grid(grid) => format!("{grid:?}"),
         }
     }
+}
+
+/// The texts of covers, without their quotes.
+#[cfg(test)]
+fn texts(covers: Option<Vec<Cover>>) -> Vec<String> {
+    let text = |cover| match cover {
+        Cover::Set { text, .. } => text.trim_matches('"').to_owned(),
+        Cover::Value => "VALUE".into(),
+        Cover::Root => "ROOT".into(),
+    };
+    covers.expect("a value of the domain").into_iter().map(text).collect()
 }

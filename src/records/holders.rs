@@ -19,7 +19,6 @@ impl Holders {
     }
 
     /// The people who have `value`.
-    #[must_use]
     pub fn of(&self, value: u128) -> &[u64] {
         self.0.get(&value).map_or(&[], Vec::as_slice)
     }

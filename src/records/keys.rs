@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 
 /// One mistake in a schema or in a hierarchy file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {place}{}{message}", if .place.is_empty() { "" } else { ": " })]
 pub struct Problem {
     /// The file, as it was named.
     pub file: String,
@@ -15,14 +16,12 @@ pub struct Problem {
     pub message: String,
 }
 
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.place.is_empty() {
-            write!(f, "{}: {}", self.file, self.message)
-        } else {
-            write!(f, "{}: {}: {}", self.file, self.place, self.message)
-        }
-    }
+/// Everything that is wrong with a schema, at once.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct SchemaError {
+    /// In the order of the file; at least one.
+    pub problems: Vec<Problem>,
 }
 
 /// A table being read: every key is asked for once, and [`finish`](Self::finish) refuses what nobody asked for.
@@ -55,6 +54,11 @@ impl<'a> Keys<'a> {
     /// A problem that belongs to another file.
     pub(crate) fn problem_in(&mut self, file: &str, place: &str, message: impl Into<String>) {
         self.problems.push(Problem { file: file.to_owned(), place: place.to_owned(), message: message.into() });
+    }
+
+    /// A problem of each of the keys that is there.
+    pub(crate) fn refuse(&mut self, keys: &[(&str, bool)], message: &str) {
+        keys.iter().filter(|(_, is_there)| *is_there).for_each(|(key, _)| self.problem(key, message));
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {

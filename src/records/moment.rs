@@ -1,13 +1,17 @@
 //! Points in time: reading the spellings that devices send, and truncating to calendar units. All in UTC.
 
 use chrono::{Datelike, NaiveDate};
+use std::fmt::Write as _;
 
 /// Milliseconds in a day.
 pub(crate) const DAY: i64 = 86_400_000;
 
 /// A calendar unit, from fine to coarse. Weeks are ISO weeks: they start on Monday.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, strum::IntoStaticStr, strum::VariantArray,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Unit {
     /// A second.
     Second,
@@ -29,18 +33,8 @@ pub enum Unit {
 
 impl Unit {
     /// The name that a schema uses.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Second => "second",
-            Self::Minute => "minute",
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-            Self::Quarter => "quarter",
-            Self::Year => "year",
-        }
+        self.into()
     }
 
     /// The first millisecond of the unit that holds `millis`.
@@ -174,41 +168,30 @@ pub(crate) fn in_range(millis: i64) -> Option<i64> {
     (-62_135_596_800_000..253_402_300_800_000).contains(&millis).then_some(millis)
 }
 
-fn push_number(out: &mut String, number: u32, width: u32) {
-    for power in (0..width).rev() {
-        let digit = number / 10_u32.pow(power) % 10;
-        out.push(char::from_digit(digit, 10).unwrap_or('0'));
-    }
-}
-
 /// Appends `2021-05-24`.
 pub(crate) fn push_date(out: &mut String, millis: i64) {
     let (year, month, day) = civil(millis);
-    push_number(out, year.unsigned_abs(), 4);
-    out.push('-');
-    push_number(out, month, 2);
-    out.push('-');
-    push_number(out, day, 2);
+    push(out, format_args!("{year:04}-{month:02}-{day:02}"));
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a string takes every text");
 }
 
 /// Appends `2021-05-24T10`, `…T10:05`, `…T10:05:07` (for hour, minute, second).
 pub(crate) fn push_clock(out: &mut String, millis: i64, unit: Unit) {
     push_date(out, millis);
-    let second = u32::try_from(millis.rem_euclid(DAY) / 1_000).unwrap_or(0);
-    out.push('T');
-    push_number(out, second / 3_600, 2);
+    let second = millis.rem_euclid(DAY) / 1_000;
+    push(out, format_args!("T{:02}", second / 3_600));
     if unit <= Unit::Minute {
-        out.push(':');
-        push_number(out, second / 60 % 60, 2);
+        push(out, format_args!(":{:02}", second / 60 % 60));
     }
     if unit <= Unit::Second {
-        out.push(':');
-        push_number(out, second % 60, 2);
+        push(out, format_args!(":{:02}", second % 60));
     }
 }
 
 /// `2021-05-24T10:05:07Z`, with three decimals where they are not zero; none outside the years 1 to 9999.
-#[must_use]
 pub fn rfc3339(millis: i64) -> Option<String> {
     let mut out = String::new();
     push_rfc3339(&mut out, in_range(millis)?);
@@ -218,10 +201,9 @@ pub fn rfc3339(millis: i64) -> Option<String> {
 /// Appends `2021-05-24T10:05:07Z`, with three decimals where they are not zero.
 pub(crate) fn push_rfc3339(out: &mut String, millis: i64) {
     push_clock(out, millis, Unit::Second);
-    let fraction = u32::try_from(millis.rem_euclid(1_000)).unwrap_or(0);
+    let fraction = millis.rem_euclid(1_000);
     if fraction != 0 {
-        out.push('.');
-        push_number(out, fraction, 3);
+        push(out, format_args!(".{fraction:03}"));
     }
     out.push('Z');
 }
@@ -231,6 +213,7 @@ mod tests {
     use super::*;
     use chrono::{DateTime, Datelike, Weekday};
     use proptest::prelude::*;
+    use strum::VariantArray;
 
     #[test]
     fn reads_what_devices_send() {
@@ -278,8 +261,7 @@ mod tests {
 
         #[test]
         fn units_hold_their_moment(millis in -60_000_000_000_000_i64..250_000_000_000_000) {
-            let units = [Unit::Second, Unit::Minute, Unit::Hour, Unit::Day, Unit::Week, Unit::Month, Unit::Quarter, Unit::Year];
-            for unit in units {
+            for &unit in Unit::VARIANTS {
                 let start = unit.start(millis);
                 let end = unit.end(start);
                 prop_assert!(start <= millis && millis < end);

@@ -20,7 +20,6 @@ impl RecordNumbers {
     }
 
     /// The number of the record that is a row.
-    #[must_use]
     pub fn of(&self, row: usize) -> u64 {
         let run = self.runs.partition_point(|(first, _)| *first <= row).checked_sub(1);
         let (first, number) = run.map_or((0, 1), |run| self.runs[run]);

@@ -3,8 +3,30 @@
 //! One arena of bytes and one fixed-size descriptor a cell, row after row, so that a batch of ten thousand
 //! records costs a handful of allocations. A token borrows nothing and may be kept while the next batch is read.
 
-pub use super::coordinate::Coordinate;
 use crate::telemetry::RejectionReason;
+use serde::{Deserialize, Serialize};
+
+/// Where a record came from. Sources without partitions use partition 0; offsets of files count their lines or rows from 0.
+///
+/// Unique in a source: the records that are elements of one message differ by `element`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Coordinate {
+    /// Index into the source's list of topics (0 for a file).
+    pub topic: u16,
+    /// The partition, from 0; 0 for a file.
+    pub partition: i32,
+    /// The place in the partition; for a file the number of the line or row, from 0.
+    pub offset: i64,
+    /// 0 where the record is all of the message (or line); else the number of its element in the array, from 1.
+    pub element: u32,
+}
+
+impl Coordinate {
+    /// The index of the element in its array, as JSON pointers count; none where the record is all of its message.
+    pub fn index(self) -> Option<u32> {
+        self.element.checked_sub(1)
+    }
+}
 
 /// One cell as the codec saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,6 +45,21 @@ pub enum Token<'a> {
     Structure(&'a str),
     /// A CSV field: its type is the schema's business.
     Untyped(&'a str),
+}
+
+impl<'a> Token<'a> {
+    /// A number of its kind, 0 and 1 where it has no value, and its text.
+    pub(crate) fn parts(self) -> (u8, &'a str) {
+        match self {
+            Self::Absent => (0, ""),
+            Self::Null => (1, ""),
+            Self::Text(text) => (2, text),
+            Self::Number(text) => (3, text),
+            Self::Bool(truth) => (4 + u8::from(truth), ""),
+            Self::Structure(text) => (6, text),
+            Self::Untyped(text) => (7, text),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +100,11 @@ pub struct Mark {
 
 impl RawBatch {
     /// An empty batch of records of so many attributes.
-    #[must_use]
     pub fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
     }
 
     /// Records.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.coordinates.len()
     }
@@ -88,32 +123,27 @@ impl RawBatch {
     }
 
     /// Cells a row.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
     /// Bytes held by the arena: the part of a batch's memory that grows with its values.
-    #[must_use]
     pub fn arena_bytes(&self) -> usize {
         self.arena.len()
     }
 
     /// Bytes that the cells which all elements of a message have come to beside those of the arena: they are stored once, and are
     /// a cell of each element in everything that is made of them.
-    #[must_use]
     pub fn repeated_bytes(&self) -> u64 {
         self.repeated
     }
 
     /// The place of each record.
-    #[must_use]
     pub fn coordinates(&self) -> &[Coordinate] {
         &self.coordinates
     }
 
     /// What the batch holds now.
-    #[must_use]
     pub fn mark(&self) -> Mark {
         let Self { arena, repeated, unknown_cells, .. } = self;
         let (rows, refused) = (self.coordinates.len(), self.refused.len());
@@ -142,9 +172,6 @@ impl RawBatch {
     ///
     /// # Errors
     /// When those cells would come to more than `most_repeated` bytes in all of the rows: a message must not grow without bound.
-    ///
-    /// # Panics
-    /// When no row is open.
     pub fn explode<T>(
         &mut self,
         elements: Vec<T>,
@@ -191,21 +218,9 @@ impl RawBatch {
     }
 
     /// Sets a cell of the row opened last. False if it had been set before: a duplicate key.
-    ///
-    /// # Panics
-    /// When no row is open or `attribute` is not below the width.
     pub fn set(&mut self, attribute: usize, token: Token<'_>) -> bool {
         assert!(attribute < self.width, "attribute {attribute} of {}", self.width);
-        let (kind, text) = match token {
-            Token::Absent => (0, ""),
-            Token::Null => (1, ""),
-            Token::Text(t) => (2, t),
-            Token::Number(t) => (3, t),
-            Token::Bool(false) => (4, ""),
-            Token::Bool(true) => (5, ""),
-            Token::Structure(t) => (6, t),
-            Token::Untyped(t) => (7, t),
-        };
+        let (kind, text) = token.parts();
         let index = (self.coordinates.len() - 1) * self.width + attribute;
         let fresh = self.cells[index].kind == 0;
         let start = u32::try_from(self.arena.len()).expect("a batch is bounded far below 4 GiB");
@@ -221,7 +236,6 @@ impl RawBatch {
     }
 
     /// The cell of `attribute` in `row`.
-    #[must_use]
     #[inline]
     pub fn token(&self, row: usize, attribute: usize) -> Token<'_> {
         let d = self.cells[row * self.width + attribute];
@@ -239,7 +253,6 @@ impl RawBatch {
     }
 
     /// Whether the cell of `attribute` in `row` is the very one of the row before: one that all elements of a message have.
-    #[must_use]
     #[inline]
     pub fn repeats(&self, row: usize, attribute: usize) -> bool {
         row > 0 && self.cells[row * self.width + attribute] == self.cells[(row - 1) * self.width + attribute]

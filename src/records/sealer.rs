@@ -13,14 +13,12 @@ pub struct Sealer(XChaCha20Poly1305);
 
 impl Sealer {
     /// Seals under `key`.
-    #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
         Self(XChaCha20Poly1305::new(key.into()))
     }
 
     /// Encrypts `plain` under a fresh random nonce, which stands before the ciphertext. What was sealed for another
     /// place does not open at `place`.
-    #[must_use]
     pub fn seal(&self, place: &[u8], plain: &[u8]) -> Vec<u8> {
         let mut nonce = [0u8; NONCE];
         OsRng.unwrap_err().fill_bytes(&mut nonce);
@@ -34,7 +32,6 @@ impl Sealer {
     }
 
     /// `None` when the bytes were not sealed with this key for this place.
-    #[must_use]
     pub fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, body) = sealed.split_at_checked(NONCE)?;
         self.0.decrypt(XNonce::from_slice(nonce), Payload { msg: body, aad: place }).ok()

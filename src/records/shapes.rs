@@ -6,10 +6,24 @@
 
 use crate::records::json::unquoted;
 use crate::records::spelling::{Normalize, Spelling};
+use strum::VariantArray;
 
 /// The shape of a direct identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Shape {
     /// An e-mail address.
     Email,
@@ -30,35 +44,13 @@ pub enum Shape {
 }
 
 impl Shape {
-    const ALL: [Self; 8] = [
-        Self::Email,
-        Self::Url,
-        Self::Uuid,
-        Self::MacAddress,
-        Self::IpAddress,
-        Self::NationalId,
-        Self::CreditCard,
-        Self::Phone,
-    ];
-
     /// A name for reports and metric labels: a closed set.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Email => "email",
-            Self::Url => "url",
-            Self::Uuid => "uuid",
-            Self::MacAddress => "mac_address",
-            Self::IpAddress => "ip_address",
-            Self::NationalId => "national_id",
-            Self::CreditCard => "credit_card",
-            Self::Phone => "phone",
-        }
+        self.into()
     }
 }
 
 /// The shape of `text`, if it has one; the first that fits, in the order of [`Shape`].
-#[must_use]
 pub fn shape_of(text: &str) -> Option<Shape> {
     let text = text.trim();
     if let Some((shape, name)) = named_by_scheme(text) {
@@ -67,7 +59,7 @@ pub fn shape_of(text: &str) -> Option<Shape> {
     if !(5..=320).contains(&text.len()) {
         return (text == "::1").then_some(Shape::IpAddress);
     }
-    Shape::ALL.into_iter().find(|shape| match shape {
+    Shape::VARIANTS.iter().copied().find(|shape| match shape {
         Shape::Email => is_email(text),
         Shape::Url => is_url(text),
         Shape::Uuid => text.len() == 36 && uuid::Uuid::try_parse(text).is_ok(),
@@ -124,7 +116,7 @@ fn strings_of(value: &serde_json::Value) -> Vec<&str> {
 
 /// The shape that most of the canonical texts have, and its share of all of them.
 pub(crate) fn share<'a>(canonical: impl Iterator<Item = &'a str>) -> Option<(Shape, f64)> {
-    let mut counts = [0_u32; Shape::ALL.len()];
+    let mut counts = [0_u32; Shape::VARIANTS.len()];
     let mut total = 0_u32;
     for text in canonical {
         total += 1;
@@ -133,7 +125,8 @@ pub(crate) fn share<'a>(canonical: impl Iterator<Item = &'a str>) -> Option<(Sha
             counts[shape as usize] += 1;
         }
     }
-    let (shape, count) = Shape::ALL.into_iter().zip(counts).max_by_key(|&(shape, n)| (n, std::cmp::Reverse(shape)))?;
+    let (shape, count) =
+        Shape::VARIANTS.iter().copied().zip(counts).max_by_key(|&(shape, n)| (n, std::cmp::Reverse(shape)))?;
     (count > 0).then(|| (shape, f64::from(count) / f64::from(total)))
 }
 

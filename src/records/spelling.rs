@@ -40,7 +40,6 @@ impl Spelling {
     pub const OF_SUBJECTS: Self = Self { normalize: Normalize::Nfkc, fold: false, numbers: true };
 
     /// The one spelling of `text`, numbers left as they are.
-    #[must_use]
     pub fn of(self, text: &str) -> Cow<'_, str> {
         if !self.fold && (self.normalize == Normalize::None || is_plain(text)) {
             return Cow::Borrowed(text);

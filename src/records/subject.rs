@@ -20,15 +20,13 @@ pub struct Subjects {
     attribute: Arc<Attribute>,
     keyed: Keyed,
     cache: TokenCache<u64>,
-    buffer: String,
 }
 
 impl Subjects {
     /// Digests of the values of an attribute.
-    #[must_use]
     pub fn new(attribute: Arc<Attribute>, secret: &DigestKey) -> Self {
         let keyed = Keyed::new(secret, "throng subject");
-        Self { attribute, keyed, cache: TokenCache::new(MAX_REMEMBERED), buffer: String::new() }
+        Self { attribute, keyed, cache: TokenCache::new(MAX_REMEMBERED) }
     }
 
     /// The digest of a token; [`NO_SUBJECT`] when it is absent, null, empty or spelled as missing.
@@ -36,17 +34,10 @@ impl Subjects {
     /// # Errors
     /// When the attribute's type cannot take it, and for arrays and objects: they spell one name in many ways.
     pub fn digest(&mut self, token: Token<'_>) -> Result<u64, CellError> {
-        if matches!(token, Token::Absent | Token::Null) {
-            return Ok(NO_SUBJECT);
-        }
-        if matches!(token, Token::Structure(_)) {
-            return Err(self.attribute.typing.refuses("an array or an object"));
-        }
         if let Some(known) = self.cache.get(&token) {
             return Ok(known);
         }
-        let found = self.attribute.typing.canonical(token, &mut self.buffer)?;
-        let digest = self.digest_found(found, &self.buffer);
+        let digest = self.digest_once(token)?;
         self.cache.insert(&token, digest);
         Ok(digest)
     }
@@ -61,24 +52,16 @@ impl Subjects {
             Token::Structure(_) => Err(self.attribute.typing.refuses("an array or an object")),
             token => {
                 let mut text = String::new();
-                let found = self.attribute.typing.canonical(token, &mut text)?;
-                Ok(self.digest_found(found, &text))
+                Ok(match self.attribute.typing.canonical(token, &mut text)? {
+                    // An empty name is nobody's.
+                    Canonical::Value if text != "\"\"" => self.digest_canonical(&text),
+                    _ => NO_SUBJECT,
+                })
             }
         }
     }
 
-    fn digest_found(&self, found: Canonical, text: &str) -> u64 {
-        match found {
-            Canonical::Absent | Canonical::Null => NO_SUBJECT,
-            // An empty name is nobody's.
-            Canonical::Value if text == "\"\"" => NO_SUBJECT,
-            Canonical::Value => self.digest_canonical(text),
-        }
-    }
-
     /// The digest of a canonical text: for erasing a subject by name.
-    #[must_use]
-    #[allow(clippy::cast_possible_truncation)] // truncation is the point
     pub fn digest_canonical(&self, canonical: &str) -> u64 {
         ((self.keyed.digest(canonical.as_bytes()) >> 64) as u64).max(1)
     }
@@ -110,7 +93,6 @@ impl Subjects {
 
 /// The subject of a record where the schema names none: the record itself, by its coordinate; all elements of one message are one. Different offsets of a
 /// partition never collide; others do with the odds of 64-bit hashes.
-#[must_use]
 pub fn coordinate_subject(coordinate: Coordinate) -> u64 {
     let place = u64::from(coordinate.topic) << 32 | u64::from(coordinate.partition.cast_unsigned());
     let mixed = mix(mix(place.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ coordinate.offset.cast_unsigned());

@@ -25,21 +25,16 @@ fn keep<T>(list: &mut Vec<T>, marks: &[bool]) {
 
 impl Batch {
     /// An empty batch of `width` columns.
-    #[must_use]
     pub fn new(width: usize) -> Self {
         Self { columns: vec![Vec::new(); width], ..Self::default() }
     }
 
     /// Records.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.subjects.len()
     }
 
-    /// Keeps the rows that are marked.
-    ///
-    /// # Panics
-    /// When there is not one mark a row.
+    /// Keeps the rows that are marked; there is one mark a row.
     pub fn retain_rows(&mut self, marks: &[bool]) {
         assert_eq!(marks.len(), self.rows(), "one mark a row");
         for column in &mut self.columns {
@@ -50,9 +45,6 @@ impl Batch {
     }
 
     /// Appends one row of another batch of the same codebooks.
-    ///
-    /// # Panics
-    /// When the widths differ or there is no such row.
     pub fn append_row(&mut self, other: &Self, row: usize) {
         assert_eq!(self.columns.len(), other.columns.len(), "one schema");
         for (column, from) in self.columns.iter_mut().zip(&other.columns) {
@@ -63,9 +55,6 @@ impl Batch {
     }
 
     /// Appends the rows of another batch of the same codebooks.
-    ///
-    /// # Panics
-    /// When the widths differ.
     pub fn append(&mut self, other: &Self) {
         assert_eq!(self.columns.len(), other.columns.len(), "batches of one schema");
         for (column, more) in self.columns.iter_mut().zip(&other.columns) {
@@ -73,26 +62,6 @@ impl Batch {
         }
         self.subjects.extend_from_slice(&other.subjects);
         self.coordinates.extend_from_slice(&other.coordinates);
-    }
-
-    /// Marks in `used` the codes that a column of this batch holds.
-    ///
-    /// # Panics
-    /// When `used` is shorter than the codebook.
-    pub fn mark_used(&self, column: usize, used: &mut [bool]) {
-        for &code in &self.columns[column] {
-            used[code as usize] = true;
-        }
-    }
-
-    /// Replaces the codes of a column after its codebook was compacted; `map` is old → new.
-    ///
-    /// # Panics
-    /// When a code is beyond `map`.
-    pub fn remap(&mut self, column: usize, map: &[Code]) {
-        for code in &mut self.columns[column] {
-            *code = map[*code as usize];
-        }
     }
 }
 
@@ -116,10 +85,5 @@ mod tests {
         assert_eq!((all.rows(), all.clone()), (5, batch(&[1, 2, 3, 4, 5])));
         all.retain_rows(&[false, true, false, true, true]);
         assert_eq!(all, batch(&[2, 4, 5]));
-        let mut used = vec![false; 6];
-        all.mark_used(0, &mut used);
-        assert_eq!(used, [false, false, true, false, true, true]);
-        all.remap(0, &[0, 0, 7, 0, 8, 9]);
-        assert_eq!(all.columns[0], [7, 8, 9]);
     }
 }

@@ -11,14 +11,12 @@ pub struct Conversion {
 
 impl Conversion {
     /// The converted number; none where it is no finite number any more.
-    #[must_use]
     pub fn convert(self, value: f64) -> Option<f64> {
         let converted = value.mul_add(self.scale, self.offset);
         converted.is_finite().then_some(converted)
     }
 
     /// From the unit `from` to the unit `to`; none where one of them is not known, or they measure different things.
-    #[must_use]
     pub fn between(from: &str, to: &str) -> Option<Self> {
         let (from, to) = (unit(from)?, unit(to)?);
         if from.0 != to.0 {

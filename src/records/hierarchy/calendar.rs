@@ -53,7 +53,6 @@ impl Calendar {
     }
 
     /// First and last moment of the domain, in milliseconds since 1970; none where it is open.
-    #[must_use]
     pub fn domain(&self) -> Option<(i64, i64)> {
         self.domain
     }
@@ -99,7 +98,6 @@ impl Calendar {
     }
 
     /// (U−L)/(max−min) between the first and last canonical moment of the cell, cut off at the domain.
-    #[allow(clippy::cast_precision_loss)]
     fn loss(&self, start: i64, end: i64) -> Option<f64> {
         let (first, last) = self.domain?;
         let (low, high) = (start.max(first), (end - self.grain).min(last));
@@ -133,16 +131,10 @@ fn push_unit(out: &mut String, unit: Unit, start: i64) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    const ALL: [Unit; 8] =
-        [Unit::Second, Unit::Minute, Unit::Hour, Unit::Day, Unit::Week, Unit::Month, Unit::Quarter, Unit::Year];
+    use strum::VariantArray;
 
     fn texts(calendar: &Calendar, value: &str) -> Vec<String> {
-        let covers = calendar.covers(&quoted(value)).unwrap();
-        covers
-            .into_iter()
-            .map(|c| if let Cover::Set { text, .. } = c { text.trim_matches('"').to_owned() } else { "VALUE".into() })
-            .collect()
+        super::super::texts(calendar.covers(&quoted(value)))
     }
 
     #[test]
@@ -185,7 +177,7 @@ mod tests {
     proptest! {
         #[test]
         fn cells_hold_their_moment_and_nest(a in 0_i64..200_000_000_000, gap in 0_i64..40 * DAY, mask in 1_u8..=255) {
-            let levels: Vec<Unit> = ALL.into_iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, u)| u).collect();
+            let levels: Vec<Unit> = Unit::VARIANTS.iter().copied().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, u)| u).collect();
             let calendar = Calendar::build(false, None, levels, None).unwrap();
             let cells = |millis| {
                 let mut text = String::new();

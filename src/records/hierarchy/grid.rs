@@ -84,12 +84,9 @@ mod tests {
     #[test]
     fn cells_nest_and_keep_their_edges() {
         let grid = Grid::build(Rounding::None, &[0.1, 1.0]).unwrap();
-        let texts = |value: &str| -> Vec<String> {
-            let covers = grid.covers(&quoted(value)).unwrap();
-            covers.into_iter().map(|c| if let Cover::Set { text, .. } = c { text } else { String::new() }).collect()
-        };
-        assert_eq!(texts("47.3769,8.5"), ["\"47.3..47.4,8.5..8.6\"", "\"47..48,8..9\""]);
-        assert_eq!(texts("-0.05,-180"), ["\"-0.1..0,-180..-179.9\"", "\"-1..0,-180..-179\""]);
+        let texts = |value: &str| super::super::texts(grid.covers(&quoted(value)));
+        assert_eq!(texts("47.3769,8.5"), ["47.3..47.4,8.5..8.6", "47..48,8..9"]);
+        assert_eq!(texts("-0.05,-180"), ["-0.1..0,-180..-179.9", "-1..0,-180..-179"]);
         assert!(grid.covers("\"here\"").is_none());
     }
 

