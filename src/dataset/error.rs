@@ -10,11 +10,8 @@ use crate::io::file::{SinkError, SourceError};
 use crate::io::profiles::ProfilesError;
 use crate::io::table::TableError as ReadingError;
 use crate::records::codebook::CodebookError;
-use crate::release::aggregates::AggregateRefusal;
-use crate::release::ceiling::CeilingRefusal;
-use crate::release::models::ModelRefusal;
 use crate::release::parts::PartRefusal;
-use crate::release::population::PopulationRefusal;
+use crate::release::verify::DataSetRefusal;
 use std::path::{Path, PathBuf};
 
 /// Why a data set was not anonymized. Nothing has been released then, but where writing itself failed ([`Self::Sink`]).
@@ -90,13 +87,7 @@ pub enum AnonymizeError {
     #[error(transparent)]
     PartRefused(#[from] PartRefusal),
     #[error(transparent)]
-    CeilingRefused(#[from] CeilingRefusal),
-    #[error(transparent)]
-    ModelRefused(#[from] ModelRefusal),
-    #[error(transparent)]
-    PopulationRefused(#[from] PopulationRefusal),
-    #[error(transparent)]
-    AggregateRefused(#[from] AggregateRefusal),
+    DataSetRefused(#[from] DataSetRefusal),
 }
 
 impl AnonymizeError {

@@ -6,6 +6,7 @@
 //! Written from the definitions, on integers, and apart from the code that aggregates.
 
 use super::verified::Verified;
+use super::violation::DataSetRefusal;
 use crate::codec::LineLayout;
 use crate::records::canonical::{Canonical, Rounding, Typing};
 use crate::records::raw::Token;
@@ -22,14 +23,6 @@ pub struct AggregateTerms<'a> {
     pub text: Box<dyn Fn(u32) -> &'a str + 'a>,
 }
 
-/// A cell is not the aggregate of its class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("verification refused the release: {flaw}; nothing was written")]
-pub struct AggregateRefusal {
-    /// What is wrong with the cell.
-    pub flaw: &'static str,
-}
-
 /// Verifies the lines of `group`, whose cells `quasi` marks form the class; `subjects` are by row.
 ///
 /// # Errors
@@ -42,20 +35,20 @@ pub fn verify_aggregates(
     terms: &[AggregateTerms<'_>],
     subjects: &[u64],
     k: usize,
-) -> Result<(), AggregateRefusal> {
+) -> Result<(), DataSetRefusal> {
     if terms.is_empty() {
         return Ok(());
     }
     let mut classes: BTreeMap<Vec<String>, Vec<u32>> = BTreeMap::new();
     let mut cells = Vec::new();
     for line in verified.lines(group) {
-        layout.read(line.bytes, &mut cells).ok_or(AggregateRefusal { flaw: "a line is not what the layout writes" })?;
+        layout.read(line.bytes, &mut cells).ok_or(DataSetRefusal::Aggregate("a line is not what the layout writes"))?;
         let own = |(cell, &quasi): (&String, &bool)| if quasi { cell.clone() } else { String::new() };
         classes.entry(cells.iter().zip(quasi).map(own).collect()).or_default().push(line.row);
     }
     for (class, rows) in &classes {
         for term in terms {
-            term.holds(&class[term.column], rows, subjects, k).map_err(|flaw| AggregateRefusal { flaw })?;
+            term.holds(&class[term.column], rows, subjects, k).map_err(DataSetRefusal::Aggregate)?;
         }
     }
     Ok(())

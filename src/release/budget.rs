@@ -5,14 +5,11 @@
 //! that the treatment says count for nobody count for nobody here as well; whether that is enough of them is counted anew.
 
 use super::given::Given;
+use super::violation::Violation;
 use crate::anonymity::treatment::crowd::NO_SUBJECT;
 use crate::ledger::per_subject::LedgerAt;
 use crate::ledger::supporters::SupportDelta;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Somebody supports more classes than he may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OverBudget;
 
 /// Whom each row counts for, where tenure is asked for; none where all count.
 pub(super) fn settled(subjects: &[u64], ledger: LedgerAt<'_>) -> Option<Vec<u64>> {
@@ -29,7 +26,7 @@ pub(super) fn judge<'a>(
     classes: impl Iterator<Item = (u128, &'a [u64])>,
     rows: usize,
     ledger: LedgerAt<'_>,
-) -> Result<Vec<(u128, u64, u128)>, OverBudget> {
+) -> Result<Vec<(u128, u64, u128)>, Violation> {
     let asked = ledger.supporters().filter(|supporters| supporters.limits().max_classes > 0);
     let Some(supporters) = asked else { return Ok(Vec::new()) };
     let mut counted: BTreeMap<u64, BTreeSet<u128>> = BTreeMap::new();
@@ -43,7 +40,7 @@ pub(super) fn judge<'a>(
         supporters.supported(group, subject, &mut known);
         let new = classes.iter().filter(|class| !known.contains(class)).count();
         if new > 0 && (known.len() + new > supporters.limits().max_classes || !supporters.has_room(rows)) {
-            return Err(OverBudget);
+            return Err(Violation::Budget);
         }
         pairs.extend(classes.into_iter().map(|class| (group, subject, class)));
     }

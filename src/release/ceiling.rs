@@ -11,6 +11,7 @@
 //! nothing of how classes were filled or grouped, and takes from there only which lines are invented.
 
 use super::verified::Verified;
+use super::violation::DataSetRefusal;
 use crate::codec::{CatalogGroup, LineLayout};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,16 +31,6 @@ pub struct CeilingTerms<'a> {
     pub loss: &'a dyn Fn(usize, &str) -> Option<f64>,
     /// Whether a sensitive text stands for one value.
     pub is_exact: &'a dyn Fn(&str) -> bool,
-}
-
-/// Counterfeits could be told, or a catalog is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "verification refused the counterfeits: {flaw}; nothing was written (this is a fault of the program: set no anonymize.ceiling.lines until it is mended)"
-)]
-pub struct CeilingRefusal {
-    /// What is wrong.
-    pub flaw: &'static str,
 }
 
 /// Lines that may leave, counterfeits among them, and the catalog. Only [`verify_ceiling`] makes one.
@@ -100,40 +91,41 @@ pub fn verify_ceiling(
     counterfeits: &[Vec<u8>],
     catalog: Vec<u8>,
     terms: &CeilingTerms<'_>,
-) -> Result<Mixed, CeilingRefusal> {
+) -> Result<Mixed, DataSetRefusal> {
+    let refused = DataSetRefusal::Counterfeit;
     let mut classes: BTreeMap<Vec<String>, Counted> = BTreeMap::new();
     let mut cells = Vec::new();
     let mut lines: Vec<Vec<u8>> = Vec::with_capacity(verified.len(group) + counterfeits.len());
     let genuine = verified.lines(group).map(|line| (line.bytes, true));
     for (bytes, is_true) in genuine.chain(counterfeits.iter().map(|bytes| (bytes.as_slice(), false))) {
-        layout.read(bytes, &mut cells).ok_or(CeilingRefusal { flaw: "a line is not what the layout writes" })?;
-        let class = terms.class_of(&cells)?;
+        layout.read(bytes, &mut cells).ok_or(refused("a line is not what the layout writes"))?;
+        let class = terms.class_of(&cells).map_err(refused)?;
         let counted = classes.entry(class).or_default();
         let counts = if is_true { &mut counted.shown } else { &mut counted.counterfeits };
         *counts.entry(std::mem::take(&mut cells[terms.sensitive])).or_default() += 1;
         lines.push(bytes.to_vec());
     }
     lines.sort_unstable();
-    let text = std::str::from_utf8(&catalog).map_err(|_| CeilingRefusal { flaw: "the catalog is no text" })?;
-    judge(&classes, text, terms)?;
+    let text = std::str::from_utf8(&catalog).map_err(|_| refused("the catalog is no text"))?;
+    judge(&classes, text, terms).map_err(refused)?;
     Ok(Mixed { lines, catalog })
 }
 
 impl CeilingTerms<'_> {
     /// The class of a line, whose degree is judged.
-    fn class_of(&self, cells: &[String]) -> Result<Vec<String>, CeilingRefusal> {
+    fn class_of(&self, cells: &[String]) -> Result<Vec<String>, &'static str> {
         let (mut sum, mut attributes) = (0.0, 0);
         let mut class = Vec::with_capacity(cells.len());
         for (at, cell) in cells.iter().enumerate().filter(|(at, _)| *at != self.sensitive) {
             if !self.quasi[at] {
-                return Err(CeilingRefusal { flaw: "a cell is neither of the class nor sensitive" });
+                return Err("a cell is neither of the class nor sensitive");
             }
-            sum += (self.loss)(at, cell).ok_or(CeilingRefusal { flaw: "a cell is of no hierarchy" })?;
+            sum += (self.loss)(at, cell).ok_or("a cell is of no hierarchy")?;
             attributes += 1;
             class.push(cell.clone());
         }
         if sum > (self.h + SLACK) * f64::from(attributes) {
-            return Err(CeilingRefusal { flaw: "a line is generalized above the ceiling" });
+            return Err("a line is generalized above the ceiling");
         }
         Ok(class)
     }
@@ -143,34 +135,33 @@ fn judge(
     classes: &BTreeMap<Vec<String>, Counted>,
     catalog: &str,
     terms: &CeilingTerms<'_>,
-) -> Result<(), CeilingRefusal> {
-    let refuse = |flaw| Err(CeilingRefusal { flaw });
+) -> Result<(), &'static str> {
     for counted in classes.values() {
         if counted.lines() < terms.lines as u64 {
-            return refuse("a class has fewer lines than anonymize.ceiling.lines");
+            return Err("a class has fewer lines than anonymize.ceiling.lines");
         }
         if counted.lines() - counted.invented() < terms.people as u64 {
-            return refuse("a class has fewer true lines than people are promised");
+            return Err("a class has fewer true lines than people are promised");
         }
         let told = |value: &String| !(terms.is_exact)(value) && counted.true_lines(value) == 0;
         if counted.counterfeits.keys().any(told) {
-            return refuse("a counterfeit hides its value where no record of its class does");
+            return Err("a counterfeit hides its value where no record of its class does");
         }
     }
     let mut in_groups: BTreeSet<&Vec<String>> = BTreeSet::new();
     let groups: Option<Vec<CatalogGroup>> = catalog.lines().map(CatalogGroup::read).collect();
-    let groups = groups.ok_or(CeilingRefusal { flaw: "a line of the catalog does not read back" })?;
+    let groups = groups.ok_or("a line of the catalog does not read back")?;
     for group in &groups {
         let mut members: Vec<&Counted> = Vec::with_capacity(group.classes.len());
         for cells in &group.classes {
             let Some((class, counted)) = classes.get_key_value(cells) else {
-                return refuse("the catalog names a class that does not leave");
+                return Err("the catalog names a class that does not leave");
             };
             if !in_groups.insert(class) {
-                return refuse("the catalog names a class twice");
+                return Err("the catalog names a class twice");
             }
             if counted.lines() != terms.lines as u64 {
-                return refuse("a class of the catalog tells by its size that it has no counterfeit");
+                return Err("a class of the catalog tells by its size that it has no counterfeit");
             }
             members.push(counted);
         }
@@ -178,32 +169,31 @@ fn judge(
     }
     let outside = |(class, counted): (&Vec<String>, &Counted)| counted.invented() > 0 && !in_groups.contains(class);
     if classes.iter().any(outside) {
-        return refuse("a counterfeit is in no group of the catalog");
+        return Err("a counterfeit is in no group of the catalog");
     }
     Ok(())
 }
 
 /// Judges one group of the catalog by what its classes have.
-fn of_group(group: &CatalogGroup, members: &[&Counted], terms: &CeilingTerms<'_>) -> Result<(), CeilingRefusal> {
-    let refuse = |flaw| Err(CeilingRefusal { flaw });
+fn of_group(group: &CatalogGroup, members: &[&Counted], terms: &CeilingTerms<'_>) -> Result<(), &'static str> {
     let mut all = Counts::new();
     for (value, count) in members.iter().flat_map(|member| &member.counterfeits) {
         *all.entry(value).or_default() += count;
     }
     let said: Counts<'_> = group.counterfeits.iter().map(|(value, count)| (value.as_str(), *count)).collect();
     if said != all || said.len() != group.counterfeits.len() || all.is_empty() {
-        return refuse("the catalog does not say what was inserted");
+        return Err("the catalog does not say what was inserted");
     }
     for (at, member) in members.iter().enumerate() {
         let others: Vec<&Counted> =
             members.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, m)| *m).collect();
         for (value, &count) in &member.counterfeits {
             if others.iter().map(|other| other.true_lines(value)).sum::<u64>() < count {
-                return refuse("Lemma 1 does not hold in a group of the catalog");
+                return Err("Lemma 1 does not hold in a group of the catalog");
             }
         }
         if !could_all_be_true(member, &others, terms) {
-            return refuse("a class of the catalog could be shown to have a counterfeit");
+            return Err("a class of the catalog could be shown to have a counterfeit");
         }
     }
     Ok(())

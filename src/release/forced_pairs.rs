@@ -8,7 +8,7 @@
 //! A ≠ B let N be the number of rows that have a fragment in A or in B, or the largest number of fragments that one group of
 //! the batch has, if that is less. For a non-empty set X of labels of A that some row is below and such a set Y of B, let
 //! `n_X` and `m_Y` be the rows below all of X, Y. Where `n_X` + `m_Y` ≥ N + 1, some record must be below both, whoever
-//! joins the fragments. [`forced_pair`] is true exactly when for some such pair fewer than k distinct subjects are below both
+//! joins the fragments. [`judge`] forces a batch exactly when for some such pair fewer than k distinct subjects are below both
 //! X and Y. Fragments that contradict themselves, and questions that take more steps than [`PATIENCE_IN_ALL`], are answered with
 //! true as well: such a batch is not [`Counting::Free`].
 //!
@@ -59,14 +59,6 @@ pub enum Counting {
     Unjudged([usize; 2]),
 }
 
-/// True if counting joins two groups below `k`: see the module for the claim. `subjects` is by row of the batch; 0 is no
-/// subject and supports nobody. Also true where a row is twice in one group or not in `subjects`, or where cells did not
-/// fit the width of their group, since nothing can be proven of such a batch.
-#[must_use]
-pub fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
-    judge(groups, subjects, k, Records::OfLargest) != Counting::Free
-}
-
 /// How many records there are at least for everybody who counts, beside those of the two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
@@ -78,15 +70,11 @@ pub enum Records {
     OfBoth,
 }
 
-/// As [`forced_pair`], where so many `records` are known of.
+/// Whether counting joins two groups below `k`, where so many `records` are known of: see the module for the claim. `subjects`
+/// is by row of the batch; 0 is no subject and supports nobody. Forced is also a batch where a row is twice in one group or not
+/// in `subjects`, or where cells did not fit the width of their group. Each of the `parts` of a batch has its share of the steps.
 #[must_use]
-pub fn judge(groups: &[Fragments], subjects: &[u64], k: usize, records: Records) -> Counting {
-    judge_within(groups, subjects, k, records, PATIENCE_IN_ALL)
-}
-
-/// As [`judge`], of one of so many `parts` of a batch: each has its share of the steps.
-#[must_use]
-pub fn judge_part(groups: &[Fragments], subjects: &[u64], k: usize, records: Records, parts: usize) -> Counting {
+pub fn judge(groups: &[Fragments], subjects: &[u64], k: usize, records: Records, parts: usize) -> Counting {
     judge_within(groups, subjects, k, records, PATIENCE_IN_ALL / parts.max(1))
 }
 

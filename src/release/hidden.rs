@@ -13,6 +13,7 @@
 //! digest. Lines of nobody are of no subject; as holders of a value each is somebody of his own.
 
 use super::given::{Basis, Given, GroupTerms};
+use super::violation::Violation;
 use crate::records::codebook::Codebook;
 use crate::records::holders::Holders;
 use crate::records::subject::NO_SUBJECT;
@@ -27,10 +28,6 @@ pub(super) struct Run<'a> {
     pub rows: &'a [u32],
 }
 
-/// A cell that is not exact says too much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Telling;
-
 /// The lines of a group, and what they are judged by.
 struct Lines<'a> {
     given: &'a Given<'a>,
@@ -43,7 +40,7 @@ struct Lines<'a> {
 }
 
 /// Judges the lines of one group.
-pub(super) fn judge(runs: &[Run<'_>], terms: &GroupTerms, basis: Basis<'_>) -> Result<(), Telling> {
+pub(super) fn judge(runs: &[Run<'_>], terms: &GroupTerms, basis: Basis<'_>) -> Result<(), Violation> {
     let mut classes: BTreeMap<u128, Vec<&Run<'_>>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.hidden.iter().any(Option::is_some)) {
         classes.insert(run.class, Vec::new());
@@ -113,7 +110,7 @@ impl Lines<'_> {
         of_class: &[&Run<'_>],
         asked: &[usize],
         rare: &BTreeMap<usize, BTreeSet<u128>>,
-    ) -> Result<(), Telling> {
+    ) -> Result<(), Violation> {
         // Lines that hide alike: in one attribute, and in all that distinguish lines of the class.
         let mut alike: BTreeMap<Vec<(usize, u128)>, Vec<&Run<'_>>> = BTreeMap::new();
         let distinguishing: Vec<usize> = asked.iter().copied().filter(|&at| !self.withheld(at, of_class)).collect();
@@ -134,7 +131,7 @@ impl Lines<'_> {
             let subjects = self.subjects(runs).len();
             let marked = view.iter().map(|(at, _)| *at).filter(|at| *at != usize::MAX);
             let half = |at: usize| self.most_holders(at, &rare[&at], runs) * 2 <= subjects;
-            if subjects >= self.k && marked.into_iter().all(half) { Ok(()) } else { Err(Telling) }
+            if subjects >= self.k && marked.into_iter().all(half) { Ok(()) } else { Err(Violation::TellingCell) }
         })
     }
 

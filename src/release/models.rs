@@ -7,33 +7,13 @@
 //! leave: they cannot be verified here.
 
 use super::verified::Verified;
+use super::violation::DataSetRefusal;
+use crate::anonymity::privacy::{Ground, Requirement};
 use crate::codec::LineLayout;
 use std::collections::BTreeMap;
 
-/// What every class must satisfy.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "fields are the symbols of the claim")]
-pub enum Claim {
-    /// At least ℓ values.
-    Distinct { l: usize },
-    /// Entropy at least ln ℓ.
-    Entropy { l: f64 },
-    /// r₁ < c·(r_ℓ + … + r_m).
-    Recursive { c: f64, l: usize },
-    /// Distance to the whole input at most t.
-    Closeness { t: f64, ground: Distance },
-}
-
-/// The ground distance of a closeness; values are positions in [`SensitiveTerms::texts`].
-#[derive(Clone, Debug)]
-pub enum Distance {
-    /// All values are equally far apart.
-    Equal,
-    /// Values are as far apart as their places in the order.
-    Ordered,
-    /// For each level above the values: the node of each node below.
-    Hierarchical(Vec<Vec<u32>>),
-}
+/// What every class must satisfy; values are positions in [`SensitiveTerms::texts`].
+pub type Claim = Requirement<Ground>;
 
 /// What the verifier knows of one sensitive attribute.
 #[derive(Clone, Debug)]
@@ -48,16 +28,6 @@ pub struct SensitiveTerms {
     pub claims: Vec<Claim>,
 }
 
-/// A class does not satisfy a model, or a line is not what the layout writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "verification refused the release: {model} does not hold in a class as it would leave; nothing was written (where rare sensitive values were suppressed, give them a coarser spelling in the input)"
-)]
-pub struct ModelRefusal {
-    /// The model, in words.
-    pub model: &'static str,
-}
-
 const SLACK: f64 = 1e-9;
 
 /// Verifies the lines of `group`, whose cells `quasi` marks form the class.
@@ -70,14 +40,14 @@ pub fn verify_models(
     layout: &LineLayout,
     quasi: &[bool],
     terms: &[SensitiveTerms],
-) -> Result<(), ModelRefusal> {
+) -> Result<(), DataSetRefusal> {
     let numbers: Vec<BTreeMap<&str, usize>> =
         terms.iter().map(|t| t.texts.iter().enumerate().map(|(at, text)| (text.as_str(), at)).collect()).collect();
     // By class: for each sensitive attribute the lines by value.
     let mut classes: BTreeMap<Vec<String>, Vec<Vec<f64>>> = BTreeMap::new();
     let mut cells = Vec::new();
     for line in verified.lines(group) {
-        layout.read(line.bytes, &mut cells).ok_or(ModelRefusal { model: "the layout" })?;
+        layout.read(line.bytes, &mut cells).ok_or(DataSetRefusal::Model("the layout"))?;
         let class = cells.iter().zip(quasi).filter(|(_, quasi)| **quasi).map(|(cell, _)| cell.clone()).collect();
         let counts = classes.entry(class).or_insert_with(|| terms.iter().map(|t| vec![0.0; t.texts.len()]).collect());
         for ((term, numbers), counts) in terms.iter().zip(&numbers).zip(counts) {
@@ -85,7 +55,7 @@ pub fn verify_models(
             match numbers.get(cell) {
                 Some(&value) => counts[value] += 1.0,
                 None if cell == r#""*""# => {}
-                None => return Err(ModelRefusal { model: "the list of sensitive values" }),
+                None => return Err(DataSetRefusal::Model("the list of sensitive values")),
             }
         }
     }
@@ -100,7 +70,7 @@ pub fn verify_models(
 }
 
 impl Claim {
-    pub(super) fn holds(&self, counts: &[f64], shares: &[f64]) -> Result<(), ModelRefusal> {
+    pub(super) fn holds(&self, counts: &[f64], shares: &[f64]) -> Result<(), DataSetRefusal> {
         let n: f64 = counts.iter().sum();
         let mut present: Vec<f64> = counts.iter().copied().filter(|&count| count > 0.0).collect();
         present.sort_by(|a, b| b.total_cmp(a));
@@ -119,10 +89,10 @@ impl Claim {
             Self::Closeness { t, ground } => {
                 // A class that shows nothing is as close as can be.
                 let surplus: Vec<f64> = counts.iter().zip(shares).map(|(count, share)| count / n - share).collect();
-                (n == 0.0 || ground.of(surplus) <= t + SLACK, "t-closeness")
+                (n == 0.0 || distance(ground, surplus) <= t + SLACK, "t-closeness")
             }
         };
-        if holds { Ok(()) } else { Err(ModelRefusal { model }) }
+        if holds { Ok(()) } else { Err(DataSetRefusal::Model(model)) }
     }
 }
 
@@ -150,33 +120,31 @@ fn is_edge(present: &[f64], n: f64, l: f64) -> bool {
     both_sides((1 << 61) - 1) && both_sides(4_611_686_018_427_387_847)
 }
 
-impl Distance {
-    fn of(&self, mut surplus: Vec<f64>) -> f64 {
-        let total = |surplus: &[f64]| surplus.iter().map(|s| s.abs()).sum::<f64>();
-        match self {
-            Self::Equal => total(&surplus) / 2.0,
-            Self::Ordered => {
-                let mut carried = 0.0;
-                let mut sum = 0.0;
-                for s in &surplus {
-                    carried += s;
-                    sum += f64::abs(carried);
-                }
-                sum / (surplus.len().max(2) - 1) as f64
+fn distance(ground: &Ground, mut surplus: Vec<f64>) -> f64 {
+    let total = |surplus: &[f64]| surplus.iter().map(|s| s.abs()).sum::<f64>();
+    match ground {
+        Ground::Equal => total(&surplus) / 2.0,
+        Ground::Ordered => {
+            let mut carried = 0.0;
+            let mut sum = 0.0;
+            for s in &surplus {
+                carried += s;
+                sum += f64::abs(carried);
             }
-            Self::Hierarchical(levels) => {
-                // What crosses the edges of the tree, each half a level long.
-                let mut crossing = 0.0;
-                for parents in levels {
-                    crossing += total(&surplus);
-                    let mut above = vec![0.0; parents.iter().max().map_or(0, |&p| p as usize + 1)];
-                    for (&parent, s) in parents.iter().zip(&surplus) {
-                        above[parent as usize] += s;
-                    }
-                    surplus = above;
+            sum / (surplus.len().max(2) - 1) as f64
+        }
+        Ground::Hierarchical(levels) => {
+            // What crosses the edges of the tree, each half a level long.
+            let mut crossing = 0.0;
+            for parents in levels {
+                crossing += total(&surplus);
+                let mut above = vec![0.0; parents.iter().max().map_or(0, |&p| p as usize + 1)];
+                for (&parent, s) in parents.iter().zip(&surplus) {
+                    above[parent as usize] += s;
                 }
-                crossing / 2.0 / levels.len().max(1) as f64
+                surplus = above;
             }
+            crossing / 2.0 / levels.len().max(1) as f64
         }
     }
 }
@@ -202,12 +170,12 @@ mod tests {
         let close = |t, ground| Claim::Closeness { t, ground };
         // All at the first value: three quarters have to move.
         let first = [4.0, 0.0, 0.0, 0.0];
-        assert!(holds(&close(0.75, Distance::Equal), &first) && !holds(&close(0.74, Distance::Equal), &first));
+        assert!(holds(&close(0.75, Ground::Equal), &first) && !holds(&close(0.74, Ground::Equal), &first));
         // A quarter each goes one, two and three thirds of the way.
-        assert!(holds(&close(0.5, Distance::Ordered), &first) && !holds(&close(0.49, Distance::Ordered), &first));
+        assert!(holds(&close(0.5, Ground::Ordered), &first) && !holds(&close(0.49, Ground::Ordered), &first));
         // One quarter crosses half the height, two the whole.
-        let tree = Distance::Hierarchical(vec![vec![0, 0, 1, 1], vec![0, 0]]);
+        let tree = Ground::Hierarchical(vec![vec![0, 0, 1, 1], vec![0, 0]]);
         assert!(holds(&close(0.625, tree.clone()), &first) && !holds(&close(0.62, tree), &first));
-        assert!(holds(&close(0.0, Distance::Equal), &[0.0; 4]) && !holds(&distinct, &[0.0; 4]));
+        assert!(holds(&close(0.0, Ground::Equal), &[0.0; 4]) && !holds(&distinct, &[0.0; 4]));
     }
 }

@@ -10,14 +10,11 @@
 //! treatment, which keeps this promise by the order in which it walks the ladder (`treatment/recode.rs`).
 
 use super::given::{Basis, Given, NarrowingTerms};
+use super::violation::Violation::{self, Narrowed};
 use crate::records::codebook::{Code, Codebook};
 use crate::records::digest::BuildClassKeyHash;
 use crate::records::subject::NO_SUBJECT;
 use hashbrown::HashMap;
-
-/// A class has fewer than k subjects that cannot be struck out, or what is needed to know is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Narrowed;
 
 /// Judges the classes of one group. `printed` are the class of every line and its row; `base` names the group's classes.
 pub(super) fn judge(
@@ -25,7 +22,7 @@ pub(super) fn judge(
     base: u128,
     mut printed: Vec<(u128, u32)>,
     basis: Basis<'_>,
-) -> Result<(), Narrowed> {
+) -> Result<(), Violation> {
     let Basis { given, books, k, .. } = basis;
     printed.sort_unstable();
     let mut observer = Observer { terms, base, books, leaving: HashMap::default() };
@@ -61,7 +58,7 @@ pub(super) fn judge(
 }
 
 /// Writes a row's own codes of the quasi attributes to `codes`.
-fn codes_of(terms: &NarrowingTerms, given: &Given<'_>, row: u32, codes: &mut Vec<Code>) -> Result<(), Narrowed> {
+fn codes_of(terms: &NarrowingTerms, given: &Given<'_>, row: u32, codes: &mut Vec<Code>) -> Result<(), Violation> {
     codes.clear();
     for &attribute in &terms.attributes {
         codes.push(*given.columns.get(attribute).and_then(|column| column.get(row as usize)).ok_or(Narrowed)?);

@@ -130,11 +130,7 @@ impl<'a> Parts<'a> {
     ) -> Result<Verified, PartRefusal> {
         let verified = verify(vec![proposed], given, &self.terms, self.books, Ledger::default().at(0), self.k)?;
         self.note(&verified, given, numbers)?;
-        let risk = verified.risk();
-        self.risk.highest = self.risk.highest.max(risk.highest);
-        self.risk.sum += risk.sum;
-        self.risk.lines += risk.lines;
-        self.risk.below_k += risk.below_k;
+        self.risk.add(verified.risk());
         Ok(verified)
     }
 

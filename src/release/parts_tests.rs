@@ -1,13 +1,10 @@
 use super::*;
 use crate::anonymity::treatment::proposal::Run;
 use crate::codec::{LineFormat, LineLayout};
-use crate::records::digest::DigestKey;
+use crate::records::codebook::books_of;
 use crate::records::raw::Token;
-use crate::records::schema::Schema;
 use crate::release::repetition::LineLimit;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
 
 const STAR: &str = r#""*""#;
 const ILLNESS: usize = 1;
@@ -24,13 +21,8 @@ impl World {
     fn new(rows: &[Row]) -> Self {
         let text = "name = \"t\"\n[[attribute]]\nname = \"place\"\ntype = \"string\"\n\
                     [[attribute]]\nname = \"illness\"\ntype = \"string\"\nrole = \"sensitive\"\n";
-        let schema = Schema::parse(text, "t.toml", Path::new("")).expect("a schema");
-        let key = DigestKey([7; 32]);
-        let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &key, 100).expect("room");
-        let mut world = Self {
-            books: schema.attributes.iter().map(book).collect(),
-            layout: LineLayout::new(&LineFormat::Json, &["place", "illness"]),
-        };
+        let layout = LineLayout::new(&LineFormat::Json, &["place", "illness"]);
+        let mut world = Self { books: books_of(text, 100), layout };
         for (_, _, place, illness, _) in rows {
             world.books[0].encode(Token::Untyped(place)).expect("a text");
             world.books[1].encode(Token::Untyped(illness)).expect("a text");

@@ -6,6 +6,7 @@
 //! attribute that is `ignored` (an aggregate) covers every value.
 
 use super::verified::Verified;
+use super::violation::DataSetRefusal;
 use crate::codec::LineLayout;
 use crate::records::codebook::Codebook;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,16 +28,6 @@ pub struct Population<'a> {
     pub attributes: Vec<(usize, Option<(&'a Codebook, &'a [u32])>)>,
     /// Whom each member counts for; nobody is none.
     pub people: Vec<Option<u64>>,
-}
-
-/// A class does not satisfy a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "verification refused the release: {model} does not hold in a class as it would leave; nothing was written (where a hierarchy leads to `*` below its root, give that cell a name: `*` covers everybody)"
-)]
-pub struct PopulationRefusal {
-    /// The model, in words.
-    pub model: &'static str,
 }
 
 const SLACK: f64 = 1e-9;
@@ -62,14 +53,14 @@ pub fn verify_population(
     layout: &LineLayout,
     population: &Population<'_>,
     claims: &[Claim],
-) -> Result<(), PopulationRefusal> {
+) -> Result<(), DataSetRefusal> {
     if claims.is_empty() {
         return Ok(());
     }
     let mut root = ClassTree::default();
     let mut cells = Vec::new();
     for line in verified.lines(group) {
-        layout.read(line.bytes, &mut cells).ok_or(PopulationRefusal { model: "the layout" })?;
+        layout.read(line.bytes, &mut cells).ok_or(DataSetRefusal::Population("the layout"))?;
         let mut node = &mut root;
         for &(column, _) in &population.attributes {
             node = node.branches.entry(cells[column].clone()).or_default();
@@ -109,7 +100,7 @@ impl ClassTree {
         }
     }
 
-    fn hold(&self, claims: &[Claim]) -> Result<(), PopulationRefusal> {
+    fn hold(&self, claims: &[Claim]) -> Result<(), DataSetRefusal> {
         for node in self.branches.values() {
             node.hold(claims)?;
         }
@@ -125,7 +116,7 @@ impl ClassTree {
                 }
             };
             if !holds {
-                return Err(PopulationRefusal { model });
+                return Err(DataSetRefusal::Population(model));
             }
         }
         Ok(())

@@ -9,6 +9,7 @@
 //! equal may differ by rounding, so 10⁻⁹ is let pass ([`super::models`]).
 
 use super::models::Claim;
+use super::violation::Violation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the verifier knows of a protected attribute of a group.
@@ -35,19 +36,15 @@ pub struct Shares {
     pub shares: Vec<f64>,
 }
 
-/// A class may not show what the batch shows in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotProtected;
-
 /// Judges the classes of one group. `shown` are (class, value, subject) by protected attribute, as the lines show them.
-pub(super) fn judge(terms: &[ProtectedTerms], shown: Vec<Vec<(u128, u64, u64)>>) -> Result<(), NotProtected> {
+pub(super) fn judge(terms: &[ProtectedTerms], shown: Vec<Vec<(u128, u64, u64)>>) -> Result<(), Violation> {
     for (term, mut shown) in terms.iter().zip(shown) {
         shown.sort_unstable();
         shown.dedup();
         for of_class in shown.chunk_by(|a, b| a.0 == b.0) {
             let pairs: Vec<(u64, u64)> = of_class.iter().map(|(_, value, subject)| (*value, *subject)).collect();
             if !term.accepts(&pairs) {
-                return Err(NotProtected);
+                return Err(Violation::Model);
             }
         }
     }

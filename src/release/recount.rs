@@ -254,13 +254,13 @@ impl Recount<'_> {
             let counting: Vec<u64> = (0..).zip(given.subjects).map(counts).collect();
             let given = Given { subjects: &counting, ..*given };
             let basis = Basis { given: &given, ..self.basis };
-            narrowing::judge(narrowing, terms.base, self.class_of, basis).map_err(|_| Violation::Narrowed)?;
+            narrowing::judge(narrowing, terms.base, self.class_of, basis)?;
         }
-        hidden::judge(&self.hidden, terms, self.basis).map_err(|_| Violation::TellingCell)?;
-        protected::judge(&terms.protected, self.shown).map_err(|_| Violation::Model)?;
+        hidden::judge(&self.hidden, terms, self.basis)?;
+        protected::judge(&terms.protected, self.shown)?;
         let of_group = self.classes.iter().filter(|_| terms.quasi.contains(&true));
         let counted = of_group.map(|(key, class)| (*key, class.subjects.as_slice()));
-        let pairs = budget::judge(terms.base, counted, room, ledger).map_err(|_| Violation::Budget)?;
+        let pairs = budget::judge(terms.base, counted, room, ledger)?;
         let (fragments, parts) = (self.fragments, self.parts);
         Ok(GroupCount { fragments, parts, risk, crowd, pairs, said: Vec::new() })
     }
@@ -276,7 +276,7 @@ impl Recount<'_> {
                 if class.subjects.len() < k {
                     return Err(Violation::ClassBelowK);
                 }
-                crowd.add(Crowd::of_class(class.subjects.len(), class.lines, k));
+                crowd.add(Crowd::of_class(class.subjects.len(), class.lines));
             }
         }
         let beside = |key: u128, class: &Class| {

@@ -4,6 +4,7 @@
 //! the group says, and none has a line in a group that says things once a window while the window of its last line
 //! there lasts. Written from the definition, apart from the treatment: by the lines that are about to leave.
 
+use super::violation::Violation;
 use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::ledger::said::{Said, said_key};
 use std::borrow::Cow;
@@ -21,10 +22,6 @@ pub enum LineLimit {
     OncePerWindow(u128),
 }
 
-/// A subject has too many lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooManyLines;
-
 impl LineLimit {
     /// The keys of what the group says now, to be remembered; none where nothing is.
     pub(super) fn judge(
@@ -33,7 +30,7 @@ impl LineLimit {
         subjects: &[u64],
         said: Option<&Said>,
         age_ms: i64,
-    ) -> Result<Vec<u128>, TooManyLines> {
+    ) -> Result<Vec<u128>, Violation> {
         let (most, name) = match self {
             Self::None => return Ok(Vec::new()),
             Self::PerBatch(most) => (most, None),
@@ -43,15 +40,15 @@ impl LineLimit {
         let mut owners: Vec<u64> = group.rows.iter().filter_map(|&row| subjects.get(row as usize)).copied().collect();
         owners.sort_unstable();
         if owners.chunk_by(|a, b| a == b).any(|lines| lines.len() > most) {
-            return Err(TooManyLines);
+            return Err(Violation::Repeated);
         }
         let Some(name) = name else { return Ok(Vec::new()) };
         // Where nothing is remembered nobody can say that it has not been said.
         let said = said.filter(|_| !owners.is_empty());
         let keys: Vec<u128> = owners.iter().map(|&subject| said_key(name, subject)).collect();
         match said {
-            Some(said) if keys.iter().any(|&key| said.is_said(key, age_ms)) => Err(TooManyLines),
-            None if !keys.is_empty() => Err(TooManyLines),
+            Some(said) if keys.iter().any(|&key| said.is_said(key, age_ms)) => Err(Violation::Repeated),
+            None if !keys.is_empty() => Err(Violation::Repeated),
             _ => Ok(keys),
         }
     }
@@ -111,17 +108,17 @@ mod tests {
             |limit: LineLimit, rows: &[u32], said: Option<&Said>| limit.judge(&group(rows), &subjects, said, 50);
         assert_eq!(judge(LineLimit::None, &[0, 2, 3, 4], None), Ok(vec![]));
         assert_eq!(judge(LineLimit::PerBatch(1), &[0, 1, 3], None), Ok(vec![]));
-        assert_eq!(judge(LineLimit::PerBatch(1), &[0, 1, 2], None), Err(TooManyLines));
-        assert_eq!(judge(LineLimit::PerBatch(1), &[3, 4], None), Err(TooManyLines), "nobody is one subject");
+        assert_eq!(judge(LineLimit::PerBatch(1), &[0, 1, 2], None), Err(Violation::Repeated));
+        assert_eq!(judge(LineLimit::PerBatch(1), &[3, 4], None), Err(Violation::Repeated), "nobody is one subject");
         assert_eq!(judge(LineLimit::PerBatch(2), &[0, 1, 2], None), Ok(vec![]));
         let mut said = Said::new(1_000, 10);
         let once = LineLimit::OncePerWindow(77);
         let keys = judge(once, &[0, 1], Some(&said)).expect("nothing has been said");
         assert_eq!(keys, [said_key(77, 7), said_key(77, 8)]);
-        assert_eq!(judge(once, &[0, 2], Some(&said)), Err(TooManyLines), "twice in the batch");
-        assert_eq!(judge(once, &[0], None), Err(TooManyLines), "nothing is remembered");
+        assert_eq!(judge(once, &[0, 2], Some(&said)), Err(Violation::Repeated), "twice in the batch");
+        assert_eq!(judge(once, &[0], None), Err(Violation::Repeated), "nothing is remembered");
         said.apply(&said.delta(&keys, 50));
-        assert_eq!(judge(once, &[1], Some(&said)), Err(TooManyLines), "said already");
+        assert_eq!(judge(once, &[1], Some(&said)), Err(Violation::Repeated), "said already");
         assert_eq!(judge(once, &[5], Some(&said)), Ok(vec![said_key(77, 9)]));
         assert_eq!(judge(LineLimit::OncePerWindow(78), &[1], Some(&said)).map(|keys| keys.len()), Ok(1));
     }

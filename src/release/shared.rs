@@ -8,7 +8,7 @@
 //! Written from the definition, apart from the treatment: which attributes are shared follows from the terms of the groups, and what a
 //! line shows of them from its text.
 
-use super::forced_pairs::{Counting, Fragments, Records, judge_part};
+use super::forced_pairs::{Counting, Fragments, Records, judge};
 use super::given::{Basis, GroupTerms};
 use super::repetition::{Carriers, LineLimit};
 use super::violation::Violation;
@@ -151,11 +151,7 @@ impl Parts {
         let parts: Vec<Vec<(usize, GroupPart)>> = parts.into_values().collect();
         let reaches = |part: &Vec<(usize, GroupPart)>| {
             let rows = part.iter().flat_map(|(_, of_group)| &of_group.rows);
-            let mut who = BTreeSet::new();
-            rows.filter_map(|&row| subjects.get(row as usize)).filter(|who| **who != NO_SUBJECT).any(|&subject| {
-                who.insert(subject);
-                who.len() >= k
-            })
+            reach(rows.filter_map(|&row| subjects.get(row as usize)).copied(), k)
         };
         if parts.iter().all(reaches) { Ok(Self { parts, records }) } else { Err(Violation::SharedBelowK) }
     }
@@ -175,13 +171,22 @@ impl Parts {
         for part in self.parts {
             let (numbers, fragments): (Vec<usize>, Vec<Fragments>) =
                 part.into_iter().map(|(number, of_group)| (number, of_group.fragments)).unzip();
-            match judge_part(&fragments, &carriers.subjects, k, records, all) {
+            match judge(&fragments, &carriers.subjects, k, records, all) {
                 Counting::Unjudged(groups) => return Err(Violation::Unjudged(groups.map(|group| numbers[group]))),
                 otherwise => free(otherwise)?,
             }
         }
         Ok(())
     }
+}
+
+/// Whether `k` distinct subjects are among `subjects`.
+pub(super) fn reach(subjects: impl Iterator<Item = u64>, k: usize) -> bool {
+    let mut seen = BTreeSet::new();
+    subjects.filter(|subject| *subject != NO_SUBJECT).any(|subject| {
+        seen.insert(subject);
+        seen.len() >= k
+    })
 }
 
 /// What a batch must be for counting.

@@ -9,11 +9,17 @@ pub struct Verified {
     groups: Vec<ProposedGroup>,
     /// The lines of all groups leave as one.
     joined: bool,
-    delta: LedgerDelta,
-    risk: Risk,
-    crowd: Crowd,
+    release: Release,
+}
+
+/// The counts of all groups together.
+#[derive(Debug, Default)]
+pub(super) struct Release {
+    pub delta: LedgerDelta,
+    pub risk: Risk,
+    pub crowd: Crowd,
     /// By group, the distinct subjects of its smallest class in this batch.
-    smallest_crowds: Vec<u64>,
+    pub smallest_crowds: Vec<u64>,
 }
 
 /// Prosecutor's re-identification risk of the lines that leave: 1 / distinct subjects of their class.
@@ -30,7 +36,6 @@ pub struct Risk {
 }
 
 impl Risk {
-    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) fn of_class(support: usize, lines: u64, k: usize) -> Self {
         let each = 1.0 / support.max(1) as f64;
         Self { highest: each, sum: each * lines as f64, lines, below_k: if support < k { lines } else { 0 } }
@@ -45,7 +50,6 @@ impl Risk {
 
     /// Mean over the lines; 0 when nothing leaves.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn average(&self) -> f64 {
         if self.lines == 0 { 0.0 } else { self.sum / self.lines as f64 }
     }
@@ -60,14 +64,12 @@ pub struct Crowd {
     pub sum: u64,
     /// Lines counted.
     pub lines: u64,
-    /// Lines whose class has fewer than k.
-    pub below_k: u64,
 }
 
 impl Crowd {
-    pub(super) fn of_class(subjects: usize, lines: u64, k: usize) -> Self {
+    pub(super) fn of_class(subjects: usize, lines: u64) -> Self {
         let smallest = subjects as u64;
-        Self { smallest, sum: smallest * lines, lines, below_k: if subjects < k { lines } else { 0 } }
+        Self { smallest, sum: smallest * lines, lines }
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -76,7 +78,6 @@ impl Crowd {
         }
         self.sum += other.sum;
         self.lines += other.lines;
-        self.below_k += other.below_k;
     }
 }
 
@@ -90,8 +91,9 @@ pub struct Line<'a> {
 }
 
 impl Verified {
-    pub(super) fn new(groups: Vec<ProposedGroup>, delta: LedgerDelta, risk: Risk, crowd: Crowd) -> Self {
-        let verified = Self { groups, joined: false, delta, risk, crowd, smallest_crowds: Vec::new() };
+    /// The lines of `groups`, which leave as one where they are `joined`, with what their `release` counts.
+    pub(super) fn new(groups: Vec<ProposedGroup>, joined: bool, release: Release) -> Self {
+        let verified = Self { groups, joined, release };
         debug_assert!(
             (0..verified.groups()).all(|group| verified.lines(group).count() == verified.len(group)),
             "a sink is handed other lines than were counted"
@@ -99,22 +101,10 @@ impl Verified {
         verified
     }
 
-    /// The same lines, which leave as one where they are `joined`.
-    pub(super) fn leaving_as_one(mut self, joined: bool) -> Self {
-        self.joined = joined;
-        self
-    }
-
-    pub(super) fn with_smallest_crowds(mut self, smallest_crowds: Vec<u64>) -> Self {
-        self.smallest_crowds = smallest_crowds;
-        self
-    }
-
     /// A batch of which nothing leaves.
     #[must_use]
     pub fn nothing(groups: usize) -> Self {
-        let groups = vec![ProposedGroup::default(); groups];
-        Self::new(groups, LedgerDelta::default(), Risk::default(), Crowd::default())
+        Self::new(vec![ProposedGroup::default(); groups], false, Release::default())
     }
 
     /// Number of groups.
@@ -168,24 +158,24 @@ impl Verified {
     /// What the ledger must learn when these lines have been committed.
     #[must_use]
     pub fn delta(&self) -> &LedgerDelta {
-        &self.delta
+        &self.release.delta
     }
 
     /// The crowd of what leaves.
     #[must_use]
     pub fn crowd(&self) -> Crowd {
-        self.crowd
+        self.release.crowd
     }
 
     /// Distinct subjects of the smallest class of a group in this batch; 0 when nothing of it leaves.
     #[must_use]
     pub fn smallest_crowd(&self, group: usize) -> u64 {
-        self.smallest_crowds.get(group).copied().unwrap_or(0)
+        self.release.smallest_crowds.get(group).copied().unwrap_or(0)
     }
 
     /// Risk of what leaves.
     #[must_use]
     pub fn risk(&self) -> Risk {
-        self.risk
+        self.release.risk
     }
 }

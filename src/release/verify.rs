@@ -21,16 +21,14 @@ use super::given::{Basis, Given, GroupTerms};
 use super::invariants::most_of_one;
 use super::recount::{GroupCount, recount};
 use super::repetition::{Carriers, LineLimit};
-use super::shared::{self, Parts, free};
-use super::verified::{Crowd, Risk, Verified};
-pub use super::violation::{Refusal, Violation};
+use super::shared::{self, Parts, free, reach};
+use super::verified::{Release, Verified};
+pub use super::violation::{DataSetRefusal, Refusal, Violation};
 use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::ledger::delta::LedgerDelta;
 use crate::ledger::per_subject::LedgerAt;
 use crate::records::codebook::Codebook;
-use crate::records::subject::NO_SUBJECT;
 use rayon::prelude::*;
-use std::collections::HashSet;
 
 /// Verifies the `proposed` groups over the rows that are `given`, for crowds of `k`. `ledger` is what is remembered of each
 /// subject: its lines, its tenure and its budget. No class counts anybody from it.
@@ -63,8 +61,7 @@ pub fn verify(
         .enumerate()
         .map(|(index, (group, terms))| {
             let refuse = |violation| Refusal { group: Some(index), violation };
-            let judged = terms.lines.judge(group, given.subjects, ledger.said(), given.age_ms);
-            let said = judged.map_err(|_| refuse(Violation::Repeated))?;
+            let said = terms.lines.judge(group, given.subjects, ledger.said(), given.age_ms).map_err(refuse)?;
             let count = recount(group, terms, basis, &carriers, room).map_err(refuse)?;
             Ok::<_, Refusal>(GroupCount { said, ..count })
         })
@@ -76,51 +73,37 @@ pub fn verify(
     }
     let parts = counts.iter_mut().map(|count| std::mem::take(&mut count.parts)).collect();
     let parts = Parts::of(parts, subjects, k).map_err(batch_wide)?;
-    let release = Release::of(counts, given, ledger);
+    let (release, fragments) = released(counts, given, ledger);
     let records = if carriers.scattered { Records::OfBoth } else { parts.records() };
-    free(judge(&release.fragments, &carriers.subjects, k, records)).map_err(batch_wide)?;
+    free(judge(&fragments, &carriers.subjects, k, records, 1)).map_err(batch_wide)?;
     parts.judge(&carriers, k).map_err(batch_wide)?;
     debug_assert!(is_whole(&proposed, given, terms, &release), "what is verified is not what was counted");
     let joined = terms.iter().any(|terms| terms.layout.is_joined());
-    let verified = Verified::new(proposed, release.delta, release.risk, release.crowd);
-    Ok(verified.with_smallest_crowds(release.smallest_crowds).leaving_as_one(joined))
+    Ok(Verified::new(proposed, joined, release))
 }
 
-/// The counts of all groups together.
-struct Release {
-    delta: LedgerDelta,
-    fragments: Vec<Fragments>,
-    risk: Risk,
-    crowd: Crowd,
-    smallest_crowds: Vec<u64>,
-}
-
-impl Release {
-    fn of(counts: Vec<GroupCount>, given: &Given<'_>, ledger: LedgerAt<'_>) -> Self {
-        let (mut risk, mut crowd) = (Risk::default(), Crowd::default());
-        let mut smallest_crowds = Vec::with_capacity(counts.len());
-        let mut fragments = Vec::with_capacity(counts.len());
-        let (mut pairs, mut said) = (Vec::new(), Vec::new());
-        for count in counts {
-            said.extend(count.said);
-            pairs.extend(count.pairs);
-            risk.add(count.risk);
-            crowd.add(count.crowd);
-            smallest_crowds.push(count.crowd.smallest);
-            fragments.push(count.fragments);
-        }
-        let support = budget::delta(given, pairs, ledger);
-        let said = ledger.said().map(|known| known.delta(&said, given.age_ms)).unwrap_or_default();
-        Self { delta: LedgerDelta { support, said }, fragments, risk, crowd, smallest_crowds }
+/// The counts of all groups together, and their fragments.
+fn released(counts: Vec<GroupCount>, given: &Given<'_>, ledger: LedgerAt<'_>) -> (Release, Vec<Fragments>) {
+    let (mut release, mut fragments) = (Release::default(), Vec::with_capacity(counts.len()));
+    let (mut pairs, mut said) = (Vec::new(), Vec::new());
+    for count in counts {
+        said.extend(count.said);
+        pairs.extend(count.pairs);
+        release.risk.add(count.risk);
+        release.crowd.add(count.crowd);
+        release.smallest_crowds.push(count.crowd.smallest);
+        fragments.push(count.fragments);
     }
+    let support = budget::delta(given, pairs, ledger);
+    let said = ledger.said().map(|known| known.delta(&said, given.age_ms)).unwrap_or_default();
+    release.delta = LedgerDelta { support, said };
+    (release, fragments)
 }
 
-/// For debug builds: every line was counted, no row has two in a group, no subject more than may leave, and no class is
-/// below k.
+/// For debug builds: every line was counted, no row has two in a group, and no subject more than may leave.
 fn is_whole(proposed: &[ProposedGroup], given: &Given<'_>, terms: &[GroupTerms], release: &Release) -> bool {
     let lines: usize = proposed.iter().map(|group| group.rows.len()).sum();
     release.risk.lines == lines as u64
-        && release.crowd.below_k == 0
         && proposed.iter().zip(terms).all(|(group, terms)| {
             let subjects = group.rows.iter().map(|&row| given.subjects[row as usize]);
             let most = match terms.lines {
@@ -130,16 +113,4 @@ fn is_whole(proposed: &[ProposedGroup], given: &Given<'_>, terms: &[GroupTerms],
             };
             most_of_one(&group.rows) <= 1 && most_of_one(subjects) <= most
         })
-}
-
-/// Whether `k` distinct subjects are among `subjects`.
-fn reach(subjects: impl Iterator<Item = u64>, k: usize) -> bool {
-    let mut seen = HashSet::new();
-    for subject in subjects.filter(|s| *s != NO_SUBJECT) {
-        seen.insert(subject);
-        if seen.len() >= k {
-            return true;
-        }
-    }
-    false
 }

@@ -58,3 +58,23 @@ pub struct Refusal {
     /// The claim of [`super::verify`] that does not hold.
     pub violation: Violation,
 }
+
+/// Why a data set may not leave: what does not hold, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each says it")]
+pub enum DataSetRefusal {
+    #[error(
+        "verification refused the release: {0} does not hold in a class as it would leave; nothing was written (where rare sensitive values were suppressed, give them a coarser spelling in the input)"
+    )]
+    Model(&'static str),
+    #[error(
+        "verification refused the release: {0} does not hold in a class as it would leave; nothing was written (where a hierarchy leads to `*` below its root, give that cell a name: `*` covers everybody)"
+    )]
+    Population(&'static str),
+    #[error("verification refused the release: {0}; nothing was written")]
+    Aggregate(&'static str),
+    #[error(
+        "verification refused the counterfeits: {0}; nothing was written (this is a fault of the program: set no anonymize.ceiling.lines until it is mended)"
+    )]
+    Counterfeit(&'static str),
+}

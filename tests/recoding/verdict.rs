@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use throng::config;
 use throng::dataset::{AnonymizeError, Anonymized, Attended, Source, anonymize};
+use throng::release::verify::DataSetRefusal;
 
 fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -131,9 +132,9 @@ proptest! {
                     AnonymizeError::Impossible { .. } | AnonymizeError::SaysNothing => true,
                     AnonymizeError::LeftTooMany { suppressed, limit, .. } => suppressed > limit,
                     // Rare illnesses are suppressed after the search, and a class may need them.
-                    AnonymizeError::ModelRefused(_) => matches!(case.extra, Extra::Distinct { .. } | Extra::Closeness { .. }),
+                    AnonymizeError::DataSetRefused(DataSetRefusal::Model(_)) => matches!(case.extra, Extra::Distinct { .. } | Extra::Closeness { .. }),
                     // `Ee` is `*` above its raw level, where `*` covers everybody for whoever does not know the policy.
-                    AnonymizeError::PopulationRefused(_) => {
+                    AnonymizeError::DataSetRefused(DataSetRefusal::Population(_)) => {
                         matches!(case.extra, Extra::Presence { .. }) && case.records.iter().any(|r| r.place == 4)
                     }
                     AnonymizeError::Configuration(_) => !(0..case.records.len()).any(|row| case.leaves(row)),

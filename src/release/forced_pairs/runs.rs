@@ -1,8 +1,5 @@
 //! The tuples of one group and the rows that carry them.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 /// Tuples of one group and the rows that carry them.
 #[derive(Default)]
 pub(super) struct Runs {
@@ -162,37 +159,5 @@ impl Rows {
     }
 }
 
-/// Numbers of keys that are digests already or small: a multiplication spreads them, and order is never asked for.
-pub(super) type Numbers<K> = HashMap<K, u32, BuildHasherDefault<Fold>>;
-
-#[derive(Default)]
-pub(super) struct Fold(u64);
-
-impl Fold {
-    fn fold(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-}
-
-impl Hasher for Fold {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.fold(u64::from_le_bytes(word));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.fold(word);
-    }
-
-    fn write_u128(&mut self, digest: u128) {
-        self.fold(digest as u64);
-        self.fold((digest >> 64) as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0.rotate_left(26)
-    }
-}
+/// Numbers of keys, whose order is never asked for.
+pub(super) type Numbers<K> = hashbrown::HashMap<K, u32>;

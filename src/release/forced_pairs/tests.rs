@@ -1,9 +1,13 @@
 //! The guard against its definition, the cases that a reader should see once, and what the treatment lets through.
 
 use super::*;
-use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, withdraw_forced_pairs};
+use crate::anonymity::treatment::forced_pairs::{self, Above, GroupCells, Steps, withdraw_forced_pairs};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+
+fn forced_pair(groups: &[Fragments], subjects: &[u64], k: usize) -> bool {
+    judge(groups, subjects, k, Records::OfLargest, 1) != Counting::Free
+}
 
 /// By group: the fragment of each row, if it has one.
 type Table = Vec<Vec<Option<Vec<Option<u128>>>>>;
@@ -132,7 +136,8 @@ fn treated(table: &Table, subjects: &[u64], k: usize, quasi: &[usize]) -> (Table
             }
         })
         .collect();
-    let withdrawn = withdraw_forced_pairs(&mut groups, subjects, k);
+    let (known, mut steps) = (forced_pairs::Records::OfLargest, Steps::default());
+    let withdrawn = withdraw_forced_pairs(&mut groups, subjects, k, known, &mut steps);
     let fragment = |group: &GroupCells, row: usize| {
         let cells: Vec<Option<u128>> =
             group.columns.iter().map(|column| u128::from(column[row]).checked_sub(1)).collect();

@@ -1,11 +1,8 @@
 use super::*;
 use crate::ledger::per_subject::Ledger;
-use crate::records::digest::DigestKey;
-use crate::records::schema::Schema;
+use crate::records::codebook::books_of;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::Arc;
 
 const BASE: u128 = 77;
 const SCHEMA: &str = r#"
@@ -32,10 +29,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let schema = Schema::parse(SCHEMA, "t.toml", Path::new(".")).unwrap();
-        let key = DigestKey([3; 32]);
-        let mut books: Vec<Codebook> =
-            schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 100).unwrap()).collect();
+        let mut books = books_of(SCHEMA, 100);
         for value in 0..6 {
             books.iter_mut().for_each(|book| {
                 book.encode_canonical(&value.to_string());
