@@ -16,10 +16,11 @@ mod tables;
 use std::time::{Duration, Instant};
 use throng::anonymity::lattice::check::{Checker, Terms};
 use throng::anonymity::lattice::passes::{Passes, recode};
-use throng::anonymity::lattice::search::{Found, Strategy, search};
+use throng::anonymity::lattice::search::{Found, Strategy};
+use throng::anonymity::lattice::strategies::search;
 use throng::anonymity::lattice::table::Table;
 use throng::anonymity::lattice::until::Until;
-use throng::anonymity::privacy::{Ground, Model};
+use throng::anonymity::privacy::{Ground, Model, Requirement};
 use throng::anonymity::quality::Measure;
 
 fn main() {
@@ -89,7 +90,7 @@ pub fn timed(table: &Table, terms: &Terms, strategy: Strategy, rounds: usize) ->
     for round in 0..=rounds {
         let begun = Instant::now();
         let checker = Checker::new(table, terms).expect("possible terms");
-        let found = search(&checker, strategy, None, &|_| {}).expect("a small lattice");
+        let found = search(&checker, strategy, Until::proved(), &|_| {}).expect("a small lattice");
         if round > 0 || rounds == 1 {
             times.push(begun.elapsed().as_secs_f64());
         }
@@ -114,19 +115,19 @@ fn adult() {
         ("k = 5, 5 %, nue", vec![k(5)], 0.05, Measure::Nue),
         (
             "k = 5, recursive (4, 3), 5 %",
-            vec![k(5), Model::RecursiveDiversity { attribute: 0, c: 4.0, l: 3 }],
+            vec![k(5), Model::Sensitive { attribute: 0, of: Requirement::Recursive { c: 4.0, l: 3 } }],
             0.05,
             Measure::LossGeometric,
         ),
         (
             "k = 5, t = 0.2 equal, 5 %",
-            vec![k(5), Model::Closeness { attribute: 0, t: 0.2, ground: Ground::Equal }],
+            vec![k(5), Model::Sensitive { attribute: 0, of: Requirement::Closeness { t: 0.2, ground: Ground::Equal } }],
             0.05,
             Measure::LossGeometric,
         ),
         (
             "k = 5, t = 0.2 hierarchical, 5 %",
-            vec![k(5), Model::Closeness { attribute: 0, t: 0.2, ground: tree }],
+            vec![k(5), Model::Sensitive { attribute: 0, of: Requirement::Closeness { t: 0.2, ground: tree } }],
             0.05,
             Measure::LossGeometric,
         ),
@@ -145,7 +146,7 @@ fn local() {
     let Some(folder) = folder("adult") else { return };
     let set = data::read(&folder, "adult.csv", &["occupation"]);
     println!("\nADULT, loss, 5 % suppressed at most");
-    let diverse = Model::RecursiveDiversity { attribute: 0, c: 4.0, l: 3 };
+    let diverse = Model::Sensitive { attribute: 0, of: Requirement::Recursive { c: 4.0, l: 3 } };
     for (name, models) in [("k = 5", vec![k(5)]), ("k = 5, recursive (4, 3)", vec![k(5), diverse])] {
         let terms = Terms { models, limit: 0.05, measure: Measure::Loss };
         for (most, leaves) in [(1, 0.0), (10, 0.05), (10, 0.1), (10, 0.2), (10, 1.0)] {
@@ -206,7 +207,9 @@ fn mach(limit: Duration) {
     );
     let terms = Terms { models: vec![k(5)], limit: 0.05, measure: Measure::Loss };
     let checker = Checker::new(&table, &terms).expect("possible terms");
-    let found = search(&checker, Strategy::Bfs, Some(limit), &|_| {}).expect("any lattice");
+    let begun = Instant::now();
+    let clock = || begun.elapsed();
+    let found = search(&checker, Strategy::Bfs, Until::timed(&clock, Some(limit)), &|_| {}).expect("any lattice");
     for progress in &found.history {
         println!(
             "  {:8.3} s  {:7} checked  {:.6}",

@@ -7,15 +7,18 @@ use rand_chacha::ChaCha8Rng;
 use throng::anonymity::lattice::check::Terms;
 use throng::anonymity::lattice::search::Strategy;
 use throng::anonymity::lattice::table::Table;
-use throng::anonymity::privacy::{Ground, Model};
+use throng::anonymity::privacy::{Ground, Model, Requirement};
 use throng::anonymity::quality::Measure;
 
 pub fn run() {
     let Some(folder) = folder("adult") else { return };
     let mut set = data::read(&folder, "adult.csv", &["occupation"]);
     let k = Model::KAnonymity { k: 5 };
-    let l = Model::RecursiveDiversity { attribute: 0, c: 4.0, l: 3 };
-    let t = Model::Closeness { attribute: 0, t: 0.2, ground: Ground::Hierarchical(set.beside[0].parents()) };
+    let l = Model::Sensitive { attribute: 0, of: Requirement::Recursive { c: 4.0, l: 3 } };
+    let t = Model::Sensitive {
+        attribute: 0,
+        of: Requirement::Closeness { t: 0.2, ground: Ground::Hierarchical(set.beside[0].parents()) },
+    };
     let d = Model::Presence { min: 0.05, max: 0.15 };
     let whole = set.table();
     let rows = set.records.quasi[0].len();

@@ -114,7 +114,7 @@ impl Stand {
             plan: Plan::blank(Vec::new()),
             names: GroupNames::default(),
             terms: Vec::new(),
-            policy: Policy { k, min_subjects: k, max_hold_batches: 0, hold_above_loss: 1.0 },
+            policy: Policy { k, max_hold_batches: 0 },
             protected: protections.iter().map(protected).collect(),
             protections,
             digests: NameDigest::new(&key),

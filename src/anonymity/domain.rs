@@ -13,7 +13,6 @@ pub struct Level {
 
 impl Level {
     /// Number of cells.
-    #[must_use]
     pub fn cells(&self) -> usize {
         self.loss.len()
     }
@@ -95,38 +94,32 @@ impl Domain {
     }
 
     /// Whether a value leaves as a cell that says nothing of it on `level`.
-    #[must_use]
     pub fn is_silent(&self, level: u8, value: u32) -> bool {
         let level = usize::from(level);
         self.silent[level] == Some(self.levels[level].cell_of[value as usize])
     }
 
     /// The name of the attribute.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The levels, the values first, the root last.
-    #[must_use]
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
     /// Number of values.
-    #[must_use]
     pub fn values(&self) -> usize {
         self.levels[0].cell_of.len()
     }
 
     /// The position of the root among the levels.
-    #[must_use]
     pub fn top(&self) -> u8 {
         u8::try_from(self.levels.len() - 1).expect("checked when the domain was made")
     }
 
     /// For each level above the values, the cell that each cell of the level below becomes: a ground tree.
-    #[must_use]
     pub fn parents(&self) -> Vec<Vec<u32>> {
         let above = |pair: &[Level]| {
             let mut parents = vec![0; pair[0].cells()];

@@ -18,7 +18,6 @@ pub struct Resolution {
 
 impl Resolution {
     /// Of integers, and of floats that are rounded to a step; none for everything else.
-    #[must_use]
     pub fn of(typing: &Typing) -> Option<Self> {
         match (typing.kind, typing.rounding) {
             (Type::Integer, Rounding::None) => Some(Self { decimals: 0, step: 1 }),
@@ -30,14 +29,12 @@ impl Resolution {
     }
 
     /// The steps of a canonical number; none for what is no multiple of the step, or beyond 2⁶³ of them.
-    #[must_use]
     pub fn steps(self, canonical: &str) -> Option<i64> {
         let ticks = crate::records::decimal::exact(canonical, self.decimals)?;
         if ticks % self.step != 0 { None } else { i64::try_from(ticks / self.step).ok() }
     }
 
     /// The canonical number of so many steps.
-    #[must_use]
     pub fn number(self, steps: i64) -> String {
         let mut text = String::new();
         crate::records::decimal::push_ticks(&mut text, i128::from(steps) * self.step, self.decimals);
@@ -46,7 +43,6 @@ impl Resolution {
 }
 
 /// The mean of `steps`, rounded to the nearest whole step, ties away from zero; none of none.
-#[must_use]
 pub fn mean(steps: &[i64]) -> Option<i64> {
     if steps.is_empty() {
         return None;
@@ -80,7 +76,6 @@ impl Distortion {
     }
 
     /// The share of the variance that is lost, SSE / SST: [0, 1] for means before rounding, 0 where all numbers are one.
-    #[must_use]
     pub fn share(&self) -> f64 {
         if self.total > 0.0 { self.lost / self.total } else { 0.0 }
     }

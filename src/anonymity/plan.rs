@@ -34,7 +34,6 @@ pub struct Group {
 
 impl Group {
     /// All attributes of the group in the order in which they leave: the schema's.
-    #[must_use]
     pub fn attributes(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self.quasi.iter().chain(&self.sensitive).chain(&self.insensitive).copied().collect();
         all.sort_unstable();
@@ -80,14 +79,12 @@ pub struct Plan {
 
 impl Plan {
     /// A plan that treats nothing yet: version 0 is in force nowhere.
-    #[must_use]
     pub fn blank(groups: Vec<Group>) -> Self {
         Self { version: 0, identifiers: Vec::new(), groups, rows: 0, primed: false, paces: Vec::new() }
     }
 
     /// Whether nothing that a group says of a person changes: then it is said once a window. An attribute of which
     /// nothing is known does not change; identifiers are never said, and shared attributes are for the others to say.
-    #[must_use]
     pub fn is_static(&self, group: &Group) -> bool {
         let shared = self.shared();
         let changes = |attribute: usize| {
@@ -95,15 +92,5 @@ impl Plan {
             pace.is_some_and(|pace| pace.changes == Changes::Always) && !self.identifiers.contains(&attribute)
         };
         !self.paces.is_empty() && !group.own(&shared).any(changes)
-    }
-
-    /// Whether `group` says things once a window although too little was seen of an attribute of its own to tell how often it changes.
-    #[must_use]
-    pub fn is_unknown(&self, group: &Group) -> bool {
-        let unknown = |attribute: usize| {
-            let pace = self.paces.iter().find(|pace| pace.attribute == attribute);
-            pace.is_some_and(|pace| !pace.declared && pace.share.is_none())
-        };
-        self.is_static(group) && group.own(&self.shared()).any(unknown)
     }
 }

@@ -7,7 +7,7 @@ use super::written::{refuse_overwriting, unwritable};
 use super::written_down::{check_inputs, inputs, size};
 use crate::anonymity::lattice::passes::{Cut, Pass};
 use crate::anonymity::lattice::search::Progress;
-use crate::anonymity::quality::{Direction, Measure, Worth};
+use crate::anonymity::quality::{Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, Used};
 use crate::dataset::{
@@ -392,7 +392,7 @@ fn summarize(done: &Anonymized) {
 }
 
 fn show_frontier(points: &[Point], measure: Measure) {
-    let better = if measure.direction() == Direction::HigherIsBetter { "higher" } else { "lower" };
+    let better = if measure.is_better_higher() { "higher" } else { "lower" };
     let none = |point: &Point| if point.complete { "impossible" } else { "none in time" }.to_owned();
     println!("{:>6}  {:>16}  suppressed  levels    ({better} is better)", "k", measure.name());
     for point in points {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 choices! {
     /// What the best policy has the best of.
-    #[derive(Default, PartialOrd, Ord)]
+    #[derive(Default, PartialOrd, Ord, strum::VariantArray)]
     enum Measure {
         /// Iyengar's Loss, arithmetic mean over the attributes; suppressed cells count 1.
         #[default]
@@ -36,7 +36,7 @@ choices! {
 
 choices! {
     /// The way through the lattice. All find the same optimum.
-    #[derive(Default)]
+    #[derive(Default, strum::VariantArray)]
     enum Strategy {
         /// Best first, then branch and bound: for lattices of any size, and under a time limit.
         #[default]

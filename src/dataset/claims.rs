@@ -10,13 +10,16 @@ use crate::anonymity::privacy::Model;
 use crate::records::codebook::Code;
 use crate::release::models::SensitiveTerms;
 use crate::release::population::{self, Population};
-use crate::start::protections::claim;
 use std::collections::BTreeMap;
 
 /// What the models claim of each sensitive attribute.
 pub fn of_values(data: &Data, models: &[Model]) -> Vec<SensitiveTerms> {
     let of = |(position, &attribute): (usize, &usize)| {
-        let claims = models.iter().filter(|model| model.attribute() == Some(position)).filter_map(claim).collect();
+        let claim = |model: &Model| match model {
+            Model::Sensitive { attribute, of } if *attribute == position => Some(of.clone()),
+            _ => None,
+        };
+        let claims = models.iter().filter_map(claim).collect();
         let (book, values) = (&data.input.books[attribute], &data.sensitive[position]);
         let counts: BTreeMap<u32, u64> = values.codes.iter().copied().zip(values.counts.iter().copied()).collect();
         let all = counts.values().sum::<u64>() as f64;

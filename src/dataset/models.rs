@@ -3,8 +3,8 @@
 use super::error::{AnonymizeError, problem};
 use super::read::Input;
 use crate::anonymity::domain::Domain;
-use crate::anonymity::privacy::{Ground, Model};
-use crate::config::{Config, Diversity, GroundDistance, ModelKind};
+use crate::anonymity::privacy::{Model, Requirement};
+use crate::config::{Config, Diversity, ModelKind};
 use crate::records::schema::Role;
 
 /// k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `sensitive_domains` are the domains of the sensitive attributes.
@@ -46,20 +46,21 @@ pub fn models(
             (ModelKind::KAnonymity, _) => Model::KAnonymity { k: model.k.unwrap_or_default() },
             (ModelKind::KMap, _) => Model::KMap { k: model.k.unwrap_or_default() },
             (ModelKind::LDiversity, Diversity::Distinct) => {
-                Model::DistinctDiversity { attribute: attribute()?, l: whole(l)? + config.privacy.colluders }
+                let attribute = attribute()?;
+                Model::Sensitive { attribute, of: Requirement::Distinct { l: whole(l)? + config.privacy.colluders } }
             }
-            (ModelKind::LDiversity, Diversity::Entropy) => Model::EntropyDiversity { attribute: attribute()?, l },
+            (ModelKind::LDiversity, Diversity::Entropy) => {
+                Model::Sensitive { attribute: attribute()?, of: Requirement::Entropy { l } }
+            }
             (ModelKind::LDiversity, Diversity::Recursive) => {
-                Model::RecursiveDiversity { attribute: attribute()?, c: model.c.unwrap_or_default(), l: whole(l)? }
+                let attribute = attribute()?;
+                let c = model.c.unwrap_or_default();
+                Model::Sensitive { attribute, of: Requirement::Recursive { c, l: whole(l)? } }
             }
             (ModelKind::TCloseness, _) => {
                 let attribute = attribute()?;
-                let ground = match model.ground {
-                    GroundDistance::Equal => Ground::Equal,
-                    GroundDistance::Ordered => Ground::Ordered,
-                    GroundDistance::Hierarchical => Ground::Hierarchical(sensitive_domains[attribute].parents()),
-                };
-                Model::Closeness { attribute, t: model.t.unwrap_or_default(), ground }
+                let closeness = Requirement::Closeness { t: model.t.unwrap_or_default(), ground: model.ground };
+                Model::Sensitive { attribute, of: closeness.over(&sensitive_domains[attribute].parents()) }
             }
             (ModelKind::DeltaPresence, _) => {
                 if input.schema.subject.is_some() {

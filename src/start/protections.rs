@@ -1,10 +1,8 @@
 //! From `[[privacy.model]]` to what a stream promises of its sensitive attributes.
 
 use crate::anonymity::privacy::protection::{Protection, Requirement};
-use crate::anonymity::privacy::{Ground, Model};
 use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
 use crate::records::schema::{Role, Schema};
-use crate::release::models::{Claim, Distance};
 
 /// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
 ///
@@ -88,23 +86,5 @@ fn implied(
     match model.k {
         Some(k) if (1..=config.privacy.k as u64).contains(&k) => Ok(None),
         _ => Err(("k", message, remedy)),
-    }
-}
-
-/// What verification recounts of a model of sensitive values, in its own words; none for the others.
-pub fn claim(model: &Model) -> Option<Claim> {
-    match model {
-        &Model::DistinctDiversity { l, .. } => Some(Claim::Distinct { l }),
-        &Model::EntropyDiversity { l, .. } => Some(Claim::Entropy { l }),
-        &Model::RecursiveDiversity { c, l, .. } => Some(Claim::Recursive { c, l }),
-        Model::Closeness { t, ground, .. } => {
-            let ground = match ground {
-                Ground::Equal => Distance::Equal,
-                Ground::Ordered => Distance::Ordered,
-                Ground::Hierarchical(levels) => Distance::Hierarchical(levels.clone()),
-            };
-            Some(Claim::Closeness { t: *t, ground })
-        }
-        Model::KAnonymity { .. } | Model::KMap { .. } | Model::Presence { .. } => None,
     }
 }

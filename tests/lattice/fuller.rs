@@ -1,13 +1,15 @@
 //! The examples of [FL2] (Fig. 4 and 5), and a distance that overflows 32 bits.
 
+use crate::lattice::soundness::Conclusion;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use throng::anonymity::domain::{Domain, Level};
 use throng::anonymity::lattice::check::{Checker, Terms};
-use throng::anonymity::lattice::search::{Strategy, search};
-use throng::anonymity::lattice::soundness::Conclusion;
+use throng::anonymity::lattice::search::Strategy;
+use throng::anonymity::lattice::strategies::search;
 use throng::anonymity::lattice::table::{Records, Table};
-use throng::anonymity::privacy::{Ground, Model};
+use throng::anonymity::lattice::until::Until;
+use throng::anonymity::privacy::{Ground, Model, Requirement};
 use throng::anonymity::quality::Measure;
 
 /// One attribute of `values` values, on level 1 in the cells of `pairs`, then the root.
@@ -30,7 +32,7 @@ fn models_are_not_monotone_under_suppression() {
     let diagnosis: Vec<u32> = (0..15).map(|row| if row < 5 { [0, 1, 2, 0, 1][row] } else { 3 }).collect();
     let records = Records { quasi: vec![age], sensitive: vec![(diagnosis, 4)], ..Records::default() };
     let table = Table::new(vec![ages(3, None)], &records).expect("a table");
-    let models = vec![Model::RecursiveDiversity { attribute: 0, c: 2.0, l: 2 }];
+    let models = vec![Model::Sensitive { attribute: 0, of: Requirement::Recursive { c: 2.0, l: 2 } }];
     let checker = Checker::new(&table, &Terms { models, limit: 0.67, measure: Measure::Loss }).expect("terms");
     assert_eq!(checker.limit(), 10);
     let (low, high) = (checker.check(&[0]), checker.check(&[1]));
@@ -45,7 +47,7 @@ fn entropy_is_not_monotone_under_suppression() {
     let diagnosis: Vec<u32> = (0..14).map(|row| row.min(4)).collect();
     let records = Records { quasi: vec![age], sensitive: vec![(diagnosis, 5)], ..Records::default() };
     let table = Table::new(vec![ages(2, None)], &records).expect("a table");
-    let models = vec![Model::EntropyDiversity { attribute: 0, l: 3.0 }];
+    let models = vec![Model::Sensitive { attribute: 0, of: Requirement::Entropy { l: 3.0 } }];
     let checker = Checker::new(&table, &Terms { models, limit: 0.72, measure: Measure::Loss }).expect("terms");
     assert_eq!(checker.limit(), 10);
     assert!(checker.check(&[0]).admissible && !checker.check(&[1]).admissible);
@@ -97,7 +99,7 @@ fn a_distance_does_not_overflow() {
     let table = Table::new(vec![ages(2, None)], &records).expect("a table");
     let tree = Ground::Hierarchical(vec![vec![0, 0, 1, 1], vec![0, 0]]);
     for ground in [Ground::Equal, Ground::Ordered, tree] {
-        let models = vec![Model::Closeness { attribute: 0, t: 0.2, ground }];
+        let models = vec![Model::Sensitive { attribute: 0, of: Requirement::Closeness { t: 0.2, ground } }];
         let checker = Checker::new(&table, &Terms { models, limit: 0.0, measure: Measure::Loss }).expect("terms");
         let outcome = checker.check(&[0]);
         assert!(!outcome.admissible && outcome.failing > 0, "{outcome:?}");
@@ -142,7 +144,10 @@ fn keys_may_be_wider_than_64_bits() {
         assert_eq!((outcome.suppressed, outcome.cost), (gone, (kept + gone * 400) as f64));
     }
     // And a search in it ends when its time is up, with something.
-    let found = search(&checker, Strategy::Bfs, Some(Duration::from_millis(200)), &|_| {}).expect("any lattice");
+    let begun = Instant::now();
+    let clock = || begun.elapsed();
+    let until = Until::timed(&clock, Some(Duration::from_millis(200)));
+    let found = search(&checker, Strategy::Bfs, until, &|_| {}).expect("any lattice");
     assert!(found.best.is_some() && !found.complete);
-    assert!(search(&checker, Strategy::Ola, None, &|_| {}).is_err());
+    assert!(search(&checker, Strategy::Ola, Until::proved(), &|_| {}).is_err());
 }

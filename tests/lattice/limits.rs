@@ -5,7 +5,8 @@ use std::time::Duration;
 use throng::anonymity::domain::{Domain, Level};
 use throng::anonymity::lattice::check::{Checker, Terms};
 use throng::anonymity::lattice::passes::{Cut, Passes, Recoded, recode};
-use throng::anonymity::lattice::search::{Progress, Strategy, search_until};
+use throng::anonymity::lattice::search::{Progress, Strategy};
+use throng::anonymity::lattice::strategies::search;
 use throng::anonymity::lattice::table::{Records, Table};
 use throng::anonymity::lattice::until::Until;
 use throng::anonymity::privacy::Model;
@@ -72,7 +73,7 @@ fn what_a_single_search_finds_in_a_quarter_of_the_limit_is_never_lost() {
         let looks = AtomicU64::new(0);
         let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
         let quarter = Until::timed(&clock, Some(Duration::from_secs((limit / 4).saturating_sub(3))));
-        let single = search_until(&checker, Strategy::Bfs, quarter, &|_| {}).expect("a small lattice");
+        let single = search(&checker, Strategy::Bfs, quarter, &|_| {}).expect("a small lattice");
         let says = |policy: &[u8]| policy != table.lattice().top();
         let (recoded, _) = local(limit);
         let kept = !recoded.passes.is_empty() && recoded.account.suppressed <= recoded.limit;

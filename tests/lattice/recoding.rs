@@ -4,6 +4,7 @@ use crate::lattice::twin::{Case, Judged, case, cell, classes, holds, judge_among
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use strum::VariantArray;
 use throng::anonymity::domain::Domain;
 use throng::anonymity::lattice::check::Checker;
 use throng::anonymity::lattice::nearest::nearest;
@@ -11,7 +12,7 @@ use throng::anonymity::lattice::passes::{Passes, Recoded, recode};
 use throng::anonymity::lattice::policy::{Lattice, Policy};
 use throng::anonymity::lattice::search::Strategy;
 use throng::anonymity::lattice::until::Until;
-use throng::anonymity::privacy::Model;
+use throng::anonymity::privacy::{Model, Requirement};
 use throng::anonymity::quality::Measure;
 
 fn near(a: f64, b: f64) -> bool {
@@ -66,9 +67,12 @@ fn is_crowd(case: &Case, own: &[usize], members: &[usize]) -> bool {
     case.terms.models.iter().all(|model| match model {
         Model::KAnonymity { k } => people(case, own) >= *k && own.len() as u64 >= *k,
         Model::KMap { k } => people(case, members) >= *k,
-        Model::DistinctDiversity { l, .. } | Model::RecursiveDiversity { l, .. } => own.len() >= *l,
-        Model::EntropyDiversity { l, .. } => own.len() as f64 >= *l,
-        Model::Closeness { .. } | Model::Presence { .. } => true,
+        Model::Sensitive { of, .. } => match of {
+            Requirement::Distinct { l } | Requirement::Recursive { l, .. } => own.len() >= *l,
+            Requirement::Entropy { l } => own.len() as f64 >= *l,
+            Requirement::Closeness { .. } => true,
+        },
+        Model::Presence { .. } => true,
     })
 }
 
@@ -271,7 +275,7 @@ fn the_account_is_that_of_the_output(case: &Case, recoded: &Found) -> Result<(),
     if !(0..case.records.len()).any(|row| leaves(&case.records, row)) {
         return Ok(());
     }
-    for measure in Measure::ALL {
+    for &measure in Measure::VARIANTS {
         let (found, twin) = (recoded.account.worth.of(measure), measured(case, recoded, measure));
         prop_assert!(near(found, twin), "{}: {} for {}", measure.name(), found, twin);
     }

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use strum::VariantArray;
 use throng::anonymity::domain::{Domain, Level};
 use throng::anonymity::lattice::check::Terms;
 use throng::anonymity::lattice::table::{Records, Table};
-use throng::anonymity::privacy::{Ground, Model};
+use throng::anonymity::privacy::{Ground, Model, Requirement};
 use throng::anonymity::quality::Measure;
 
 /// A small table with terms.
@@ -61,18 +62,18 @@ fn model(attributes: usize) -> impl Strategy<Value = (Model, bool)> {
     prop_oneof![
         3 => (1u64..5).prop_map(|k| (Model::KAnonymity { k }, false)),
         1 => (1u64..6).prop_map(|k| (Model::KMap { k }, false)),
-        1 => (attribute.clone(), 1usize..4).prop_map(|(attribute, l)| (Model::DistinctDiversity { attribute, l }, false)),
+        1 => (attribute.clone(), 1usize..4).prop_map(|(attribute, l)| (Model::Sensitive { attribute, of: Requirement::Distinct { l } }, false)),
         1 => (attribute.clone(), prop_oneof![Just(1.5), Just(2.0), Just(2.7), Just(3.0)])
-            .prop_map(|(attribute, l)| (Model::EntropyDiversity { attribute, l }, false)),
+            .prop_map(|(attribute, l)| (Model::Sensitive { attribute, of: Requirement::Entropy { l } }, false)),
         2 => (attribute.clone(), prop_oneof![Just(0.5), Just(1.0), Just(2.5), Just(4.0)], 2usize..4)
-            .prop_map(|(attribute, c, l)| (Model::RecursiveDiversity { attribute, c, l }, false)),
+            .prop_map(|(attribute, c, l)| (Model::Sensitive { attribute, of: Requirement::Recursive { c, l } }, false)),
         2 => (attribute.clone(), 0u32..6, any::<bool>()).prop_map(|(attribute, t, ordered)| {
             let ground = if ordered { Ground::Ordered } else { Ground::Equal };
-            (Model::Closeness { attribute, t: f64::from(t) / 10.0, ground }, false)
+            (Model::Sensitive { attribute, of: Requirement::Closeness { t: f64::from(t) / 10.0, ground } }, false)
         }),
         // The tree is put in once the table is known.
         1 => (attribute, 0u32..6).prop_map(|(attribute, t)| {
-            (Model::Closeness { attribute, t: f64::from(t) / 10.0, ground: Ground::Equal }, true)
+            (Model::Sensitive { attribute, of: Requirement::Closeness { t: f64::from(t) / 10.0, ground: Ground::Equal } }, true)
         }),
         2 => (0u32..4, 0u32..6).prop_map(|(min, more)| {
             (Model::Presence { min: f64::from(min) / 10.0, max: f64::from(min + more) / 10.0 }, false)
@@ -81,7 +82,7 @@ fn model(attributes: usize) -> impl Strategy<Value = (Model, bool)> {
 }
 
 fn measure() -> impl Strategy<Value = Measure> {
-    prop::sample::select(Measure::ALL.to_vec())
+    prop::sample::select(Measure::VARIANTS)
 }
 
 /// Any small table with any terms.
@@ -103,8 +104,9 @@ pub fn case() -> impl Strategy<Value = Case> {
             let domains: Vec<Domain> = shapes.iter().map(|(values, seeds)| domain("a", *values, seeds)).collect();
             let trees: Vec<_> = beside.iter().map(|(values, seeds)| domain("s", *values, seeds).parents()).collect();
             let rooted = |(model, hierarchical): (Model, bool)| match model {
-                Model::Closeness { attribute, t, .. } if hierarchical => {
-                    Model::Closeness { attribute, t, ground: Ground::Hierarchical(trees[attribute].clone()) }
+                Model::Sensitive { attribute, of: Requirement::Closeness { t, .. } } if hierarchical => {
+                    let ground = Ground::Hierarchical(trees[attribute].clone());
+                    Model::Sensitive { attribute, of: Requirement::Closeness { t, ground } }
                 }
                 model => model,
             };
@@ -213,20 +215,20 @@ pub fn holds(case: &Case, model: &Model, own: &[usize], members: &[usize], all: 
     match model {
         Model::KAnonymity { k } => people(case, own) >= *k,
         Model::KMap { k } => people(case, members) >= *k,
-        Model::DistinctDiversity { attribute, l } => descending(*attribute).len() >= *l,
-        Model::EntropyDiversity { attribute, l } => {
+        Model::Sensitive { attribute, of: Requirement::Distinct { l } } => descending(*attribute).len() >= *l,
+        Model::Sensitive { attribute, of: Requirement::Entropy { l } } => {
             let r = descending(*attribute);
             let n = shown(*attribute).len() as f64;
             let entropy = -r.iter().map(|&c| c as f64 / n).map(|p| p * p.ln()).sum::<f64>();
             // Tables are small: what is so near is equal.
             r.len() as f64 >= *l && entropy >= l.ln() - 1e-12
         }
-        Model::RecursiveDiversity { attribute, c, l } => {
+        Model::Sensitive { attribute, of: Requirement::Recursive { c, l } } => {
             let r = descending(*attribute);
             let tail: u64 = r.iter().skip(l - 1).sum();
             r.len() >= *l && (r[0] as f64) < c * tail as f64
         }
-        Model::Closeness { attribute, t, ground } => {
+        Model::Sensitive { attribute, of: Requirement::Closeness { t, ground } } => {
             let own = shown(*attribute);
             let (class, whole) = (counts(case, *attribute, &own), counts(case, *attribute, all));
             let (n, total) = (own.len() as u64, all.len() as u64);

@@ -37,7 +37,6 @@ const ROOT: u32 = 0;
 
 impl Antichain {
     /// No policies of `width` attributes.
-    #[must_use]
     pub fn new(inheritance: Inheritance, width: usize) -> Self {
         let mut empty = Self { inheritance, width, nodes: Vec::new(), free: Vec::new(), len: 0 };
         empty.nodes.push(Branch { rank: empty.unknown(), children: Vec::new() });
@@ -45,26 +44,22 @@ impl Antichain {
     }
 
     /// Number of policies kept.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Whether no policy is kept.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Memory held.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let children: usize = self.nodes.iter().map(|node| node.children.capacity() * size_of::<(u8, u32)>()).sum();
         self.nodes.capacity() * size_of::<Branch>() + children + self.free.capacity() * size_of::<u32>()
     }
 
     /// Whether `policy` is one of those kept or inherits from one.
-    #[must_use]
     pub fn covers(&self, policy: &[u8]) -> bool {
         debug_assert_eq!(policy.len(), self.width);
         self.len > 0 && self.find(ROOT, policy, 0, rank(policy))
@@ -83,7 +78,6 @@ impl Antichain {
     }
 
     /// The policies kept, in lexicographic order.
-    #[must_use]
     pub fn policies(&self) -> Vec<Policy> {
         let mut found = Vec::with_capacity(self.len);
         if self.len > 0 {

@@ -72,7 +72,7 @@ pub struct Checker<'a> {
     limit: u64,
     measure: Measure,
     meter: Meter,
-    anchors: Anchors,
+    pub(super) anchors: Anchors,
     benches: Mutex<Vec<Bench>>,
 }
 
@@ -122,50 +122,37 @@ impl<'a> Checker<'a> {
     }
 
     /// Records that may be suppressed.
-    #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
     /// The measure by which policies are compared.
-    #[must_use]
     pub fn measure(&self) -> Measure {
         self.measure
     }
 
     /// What measures policies of the table.
-    #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
     /// The table whose policies are checked.
-    #[must_use]
     pub fn table(&self) -> &Table {
         self.table
     }
 
     /// All policies of the table.
-    #[must_use]
     pub fn lattice(&self) -> Lattice {
         self.table.lattice()
     }
 
-    /// Memory held by the classes of anchors that have been grouped so far.
-    #[must_use]
-    pub fn anchor_bytes(&self) -> usize {
-        self.anchors.bytes()
-    }
-
     /// The least cost of `policy` and its generalizations when at least `suppressed` records are known to go, from
     /// the levels alone.
-    #[must_use]
     pub fn bound(&self, policy: &[u8], suppressed: u64) -> f64 {
         self.meter.bound(self.measure, policy, suppressed)
     }
 
     /// Checks one policy.
-    #[must_use]
     pub fn check(&self, policy: &[u8]) -> Outcome {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
@@ -185,7 +172,6 @@ impl<'a> Checker<'a> {
     }
 
     /// The whole account of one policy, admissible or not.
-    #[must_use]
     pub fn account(&self, policy: &[u8]) -> Account {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);
@@ -208,7 +194,6 @@ impl<'a> Checker<'a> {
     }
 
     /// Every measure of `policy` if nothing were suppressed.
-    #[must_use]
     pub fn raw_worth(&self, policy: &[u8]) -> Worth {
         self.with_bench(|bench| {
             let rows = self.anchors.below(policy, self.table, &mut bench.grouping);

@@ -5,6 +5,7 @@
 //! 64 bits are numbered in stages, so that any number of attributes groups exactly.
 
 use super::table::{Allowance, Composite, Rows};
+use crate::anonymity::numbering::Numbering;
 
 /// A class while it is counted.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +18,6 @@ pub(super) struct Cell {
 
 const NO_ROW: u32 = u32::MAX;
 const EMPTY: Cell = Cell { records: 0, row: NO_ROW };
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    key: u64,
-    epoch: u32,
-    class: u32,
-}
 
 /// Allowance of one thread for grouping, used again and again.
 ///
@@ -38,8 +32,7 @@ pub(super) struct Grouping {
     /// The classes that have rows.
     pub occupied: Vec<u32>,
     keys: Vec<u64>,
-    slots: Vec<Slot>,
-    epoch: u32,
+    numbers: Numbering<u64>,
     /// Classes of an array for each row.
     cells_a_row: u64,
 }
@@ -60,8 +53,7 @@ impl Grouping {
             cells: Vec::new(),
             occupied: Vec::new(),
             keys: Vec::new(),
-            slots: Vec::new(),
-            epoch: 0,
+            numbers: Numbering::default(),
             cells_a_row: allowed.cells_a_row,
         }
     }
@@ -165,36 +157,15 @@ impl Grouping {
 
     /// Numbers the distinct keys in the order of their rows, into `class_of`; how many there are.
     fn number(&mut self, rows: usize) -> u32 {
-        let capacity = (rows.max(8) * 2).next_power_of_two();
-        if self.slots.len() < capacity {
-            self.slots = vec![Slot::default(); capacity];
-            self.epoch = 0;
-        }
-        if self.epoch == u32::MAX {
-            self.slots.fill(Slot::default());
-            self.epoch = 0;
-        }
-        self.epoch += 1;
-        let mask = self.slots.len() - 1;
+        self.numbers.restart(rows);
         // Only the high bits of a product have seen the whole key.
-        let shift = self.slots.len().leading_zeros() + 1;
+        let shift = self.numbers.slots().leading_zeros() + 1;
         let mut classes = 0;
         for (class, &key) in self.class_of.iter_mut().zip(&self.keys) {
-            let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize;
-            loop {
-                let slot = &mut self.slots[at];
-                if slot.epoch != self.epoch {
-                    *slot = Slot { key, epoch: self.epoch, class: classes };
-                    *class = classes;
-                    classes += 1;
-                    break;
-                }
-                if slot.key == key {
-                    *class = slot.class;
-                    break;
-                }
-                at = (at + 1) & mask;
-            }
+            let (number, is_new) =
+                self.numbers.number(key, (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize);
+            *class = number;
+            classes += u32::from(is_new);
         }
         classes
     }

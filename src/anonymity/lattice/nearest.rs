@@ -3,7 +3,8 @@
 use super::check::{Checker, Terms};
 use super::passes::PassesError;
 use super::policy::Policy;
-use super::search::{Strategy, search_until};
+use super::search::{Strategy};
+use super::strategies::search;
 use super::table::Table;
 use super::until::Until;
 
@@ -31,7 +32,7 @@ pub fn nearest(table: &Table, terms: &Terms, until: Until<'_>) -> Result<Nearest
     while impossible + 1 < possible {
         let middle = u64::midpoint(impossible, possible);
         checker.limit_to(middle);
-        let found = search_until(&checker, Strategy::Bfs, until, &|_| {})?;
+        let found = search(&checker, Strategy::Bfs, until, &|_| {})?;
         match found.best {
             Some(best) => {
                 possible = best.suppressed;

@@ -4,13 +4,11 @@
 pub type Policy = Box<[u8]>;
 
 /// Whether `x` is `y` or a specialisation of it.
-#[must_use]
 pub fn is_below(x: &[u8], y: &[u8]) -> bool {
     x.iter().zip(y).all(|(a, b)| a <= b)
 }
 
 /// The sum of the levels.
-#[must_use]
 pub fn rank(x: &[u8]) -> u32 {
     x.iter().map(|&level| u32::from(level)).sum()
 }
@@ -23,37 +21,31 @@ pub struct Lattice {
 
 impl Lattice {
     /// The lattice whose most general policy is `top`.
-    #[must_use]
     pub fn new(top: impl Into<Policy>) -> Self {
         Self { top: top.into() }
     }
 
     /// The highest level of each attribute: the most general policy.
-    #[must_use]
     pub fn top(&self) -> &[u8] {
         &self.top
     }
 
     /// The policy that generalizes nothing.
-    #[must_use]
     pub fn bottom(&self) -> Policy {
         vec![0; self.top.len()].into()
     }
 
     /// Number of attributes.
-    #[must_use]
     pub fn width(&self) -> usize {
         self.top.len()
     }
 
     /// Number of policies, as far as 128 bits count; none beyond.
-    #[must_use]
     pub fn size(&self) -> Option<u128> {
         self.top.iter().try_fold(1u128, |size, &top| size.checked_mul(u128::from(top) + 1))
     }
 
     /// Number of policies, roughly where 128 bits do not count them.
-    #[must_use]
     pub fn approximate_size(&self) -> f64 {
         self.top.iter().map(|&top| f64::from(top) + 1.0).product()
     }
@@ -69,7 +61,6 @@ impl Lattice {
     }
 
     /// The position of `x` in lexicographic order; none where 128 bits do not hold that of every policy.
-    #[must_use]
     pub fn position(&self, x: &[u8]) -> Option<u128> {
         let mut position = 0u128;
         let mut size = 1u128;

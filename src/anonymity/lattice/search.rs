@@ -1,23 +1,17 @@
 //! The search for the admissible policy of least cost: what all strategies share.
 //!
-//! Every strategy decides an order; what may be left out is decided here, by the two conclusions that are always sound
-//! (see [`soundness`](super::soundness)). All exact strategies return the same policy: the least cost, then the least
+//! Every strategy decides an order; what may be left out is decided here, by two conclusions that are always sound ([FL2] §2.4–2.7):
+//! too many records are lost for every specialisation, and a bound from generalization alone is beaten already. All exact strategies return the same policy: the least cost, then the least
 //! sum of levels, then the first in lexicographic order.
 
 use super::antichain::{Antichain, Inheritance};
 use super::check::{Checker, Outcome};
 use super::policy::{Lattice, Policy, rank};
-use super::strategies;
 use super::until::Until;
 pub use crate::config::Strategy;
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-
-impl Strategy {
-    /// Every strategy.
-    pub const ALL: [Self; 6] = [Self::Bfs, Self::Flash, Self::Flash2p, Self::Dfs, Self::Ola, Self::Incognito];
-}
 
 /// A search that cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -99,70 +93,38 @@ const REMEMBERED: usize = 1 << 21;
 /// How often the watcher hears of a search that does not improve.
 const TELL: Duration = Duration::from_millis(200);
 
-/// Searches the lattice of `checker`'s table; `watch` is told of every improvement, and five times a second.
-///
-/// Time and memory: policies that a strategy goes through are at most 2²² ([`VISITED`]), but for `bfs`, which keeps
-/// antichains and at most 2²¹ losses of 40 bytes.
-///
-/// # Errors
-/// When the lattice is too large for the strategy.
-pub fn search(
-    checker: &Checker<'_>,
-    strategy: Strategy,
-    time_limit: Option<Duration>,
-    watch: &(dyn Fn(&Progress) + Sync),
-) -> Result<Found, SearchError> {
-    let begun = Instant::now();
-    search_until(checker, strategy, Until::timed(&|| begun.elapsed(), time_limit), watch)
-}
-
-/// As [`search`], for as long as `until` says.
-///
-/// # Errors
-/// As [`search`].
-pub fn search_until(
-    checker: &Checker<'_>,
-    strategy: Strategy,
-    until: Until<'_>,
-    watch: &(dyn Fn(&Progress) + Sync),
-) -> Result<Found, SearchError> {
-    let begun = Instant::now();
-    let lattice = checker.lattice();
-    if strategy != Strategy::Bfs && lattice.size().is_none_or(|size| size > u128::from(VISITED)) {
-        return Err(SearchError::TooLarge { strategy: strategy.name(), limit: VISITED });
+impl<'a> Search<'a> {
+    /// A search of which nothing is known yet.
+    pub fn new(checker: &'a Checker<'a>, until: Until<'a>, watch: &'a (dyn Fn(&Progress) + Sync)) -> Self {
+        let (lattice, begun) = (checker.lattice(), Instant::now());
+        Self {
+            checker,
+            lost: Antichain::new(Inheritance::Downward, lattice.width()),
+            beaten: Antichain::new(Inheritance::Upward, lattice.width()),
+            lattice,
+            best: None,
+            checked: 0,
+            begun,
+            until,
+            history: Vec::new(),
+            losses: HashMap::new(),
+            watch,
+            reported: begun,
+        }
     }
-    let mut search = Search {
-        checker,
-        lost: Antichain::new(Inheritance::Downward, lattice.width()),
-        beaten: Antichain::new(Inheritance::Upward, lattice.width()),
-        lattice,
-        best: None,
-        checked: 0,
-        begun,
-        until,
-        history: Vec::new(),
-        losses: HashMap::new(),
-        watch,
-        reported: begun,
-    };
-    let complete = match strategy {
-        Strategy::Bfs => strategies::bfs::run(&mut search),
-        Strategy::Flash => strategies::flash::run(&mut search),
-        Strategy::Flash2p => strategies::flash::run_in_two_phases(&mut search),
-        Strategy::Dfs => strategies::dfs::run(&mut search),
-        Strategy::Ola => strategies::ola::run(&mut search),
-        Strategy::Incognito => strategies::incognito::run(&mut search),
-    };
-    let knowledge_bytes =
-        search.lost.bytes() + search.beaten.bytes() + search.losses.capacity() * size_of::<(u128, u64)>();
-    Ok(Found {
-        best: search.best,
-        complete,
-        checked: search.checked,
-        seconds: begun.elapsed().as_secs_f64(),
-        history: search.history,
-        knowledge_bytes,
-    })
+
+    /// What was found; `complete`: every policy was checked or excluded.
+    pub fn found(self, complete: bool) -> Found {
+        let losses = self.losses.capacity() * size_of::<(u128, u64)>();
+        Found {
+            best: self.best,
+            complete,
+            checked: self.checked,
+            seconds: self.begun.elapsed().as_secs_f64(),
+            history: self.history,
+            knowledge_bytes: self.lost.bytes() + self.beaten.bytes() + losses,
+        }
+    }
 }
 
 impl Search<'_> {

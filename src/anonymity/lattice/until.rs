@@ -18,7 +18,6 @@ static NOBODY_STOPS: AtomicBool = AtomicBool::new(false);
 
 impl Until<'static> {
     /// Without an end: until it is proved.
-    #[must_use]
     pub fn proved() -> Self {
         Self { now: &|| Duration::ZERO, end: None, stop: &NOBODY_STOPS }
     }
@@ -26,13 +25,11 @@ impl Until<'static> {
 
 impl<'a> Until<'a> {
     /// `limit` from now, if there is one, or until `stop` is set.
-    #[must_use]
     pub fn new(now: Clock<'a>, limit: Option<Duration>, stop: &'a AtomicBool) -> Self {
         Self { now, end: limit.map(|limit| now().saturating_add(limit)), stop }
     }
 
     /// `limit` from now.
-    #[must_use]
     pub fn timed(now: Clock<'a>, limit: Option<Duration>) -> Self {
         Self::new(now, limit, &NOBODY_STOPS)
     }
@@ -64,19 +61,16 @@ impl<'a> Until<'a> {
     }
 
     /// Whether somebody has stopped the search.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether the search has to end: it was stopped, or its time is up.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_stopped() || self.end.is_some_and(|end| (self.now)() >= end)
     }
 
     /// The time left; none where it is not limited.
-    #[must_use]
     pub fn left(&self) -> Option<Duration> {
         self.end.map(|end| end.saturating_sub((self.now)()))
     }

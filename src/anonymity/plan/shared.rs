@@ -6,7 +6,6 @@ use super::{Group, Node, Plan};
 use std::collections::BTreeSet;
 
 /// The attributes that are in more than one of the `groups`, ascending.
-#[must_use]
 pub fn in_several<'a>(groups: impl IntoIterator<Item = &'a [usize]>) -> Vec<usize> {
     let (mut met, mut several) = (BTreeSet::new(), BTreeSet::new());
     for group in groups {
@@ -17,7 +16,6 @@ pub fn in_several<'a>(groups: impl IntoIterator<Item = &'a [usize]>) -> Vec<usiz
 
 impl Group {
     /// The quasi attributes that are not `shared`, and the ladder of these.
-    #[must_use]
     pub fn without(&self, shared: &[usize]) -> (Vec<usize>, Vec<Node>) {
         let own: Vec<usize> = (0..self.quasi.len()).filter(|at| !shared.contains(&self.quasi[*at])).collect();
         let node = |node: &Node| Node { levels: own.iter().map(|&at| node.levels[at]).collect(), loss: node.loss };
@@ -27,13 +25,11 @@ impl Group {
 
 impl Plan {
     /// The attributes that stand in several groups, ascending.
-    #[must_use]
     pub fn shared(&self) -> Vec<usize> {
         in_several(self.groups.iter().map(|group| group.quasi.as_slice()))
     }
 
     /// The level at which a group shows one of its quasi attributes that is shared; `None` where it has no node.
-    #[must_use]
     pub fn shared_level(group: &Group, attribute: usize) -> Option<u8> {
         let at = group.quasi.iter().position(|a| *a == attribute)?;
         group.ladder.first().map(|node| node.levels[at])
@@ -41,14 +37,12 @@ impl Plan {
 
     /// The shared attributes, ascending, each with its level: the finest that any group shows. A group that shows another, a coarser one,
     /// shows nothing.
-    #[must_use]
     pub fn shared_levels(&self) -> Vec<(usize, u8)> {
         let level = |a: usize| self.groups.iter().filter_map(|group| Self::shared_level(group, a)).min();
         self.shared().into_iter().filter_map(|a| level(a).map(|level| (a, level))).collect()
     }
 
     /// Whether group `number` shows anything of an attribute that it has: a static one shows nothing that is shared.
-    #[must_use]
     pub fn shows(&self, number: usize, attribute: usize) -> bool {
         let of_group = Self::shared_level(&self.groups[number], attribute);
         let shared = self.shared_levels();

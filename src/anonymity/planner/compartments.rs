@@ -17,7 +17,6 @@ pub const MOST_ATTRIBUTES: usize = 40;
 /// canonical order. An attribute that is a quasi-identifier by itself is a clique of its own.
 ///
 /// `attributes` are at most [`MOST_ATTRIBUTES`]; `qids` are sets of them.
-#[must_use]
 pub fn cliques(attributes: &[usize], qids: &[AttributeSet]) -> Vec<Vec<usize>> {
     let apart = |a: usize, b: usize| qids.iter().any(|qid| qid.contains(a) && qid.contains(b));
     let alone = |a: usize| qids.iter().any(|qid| qid.is_empty() || qid.len() == 1 && qid.contains(a));
@@ -41,7 +40,6 @@ pub fn cliques(attributes: &[usize], qids: &[AttributeSet]) -> Vec<Vec<usize>> {
 /// of equals the widest, of equals the first; its attributes are taken out of the others. What no set holds stays alone.
 ///
 /// No group is wider than `widest`: of a wider set those stay that say most of each other. `alike` attributes only meet.
-#[must_use]
 pub fn cover(
     attributes: &[usize],
     sets: &[Vec<usize>],

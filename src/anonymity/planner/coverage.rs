@@ -18,8 +18,6 @@ pub struct Standing {
 
 /// Measures each of `attributes` (columns of codes, a code a record) among them. Records without a subject are left out; a missing value
 /// stands nobody out. Time: the records for every pair.
-#[must_use]
-#[allow(clippy::cast_precision_loss, reason = "counts of a sample")]
 pub fn standings(columns: &[Vec<Code>], subjects: &[u64], attributes: &[usize], k: usize) -> Vec<Standing> {
     let rows: Vec<usize> = (0..subjects.len()).filter(|&row| subjects[row] != NO_SUBJECT).collect();
     if rows.is_empty() {

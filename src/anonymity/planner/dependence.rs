@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 const BINS: usize = 16;
 
 /// The codes of `column` that occur: numbers in their order, then texts in theirs, which is that of time for times.
-#[must_use]
 pub fn in_order(book: &Codebook, column: &[Code]) -> Vec<Code> {
     let mut codes: Vec<Code> = column.to_vec();
     codes.sort_unstable();
@@ -23,7 +22,6 @@ pub fn in_order(book: &Codebook, column: &[Code]) -> Vec<Code> {
 }
 
 /// The bin of every row. Few values have one each; many share, in their order, bins of about equal numbers of rows.
-#[must_use]
 pub fn bins(book: &Codebook, column: &[Code]) -> Vec<u8> {
     let mut counts = vec![0_usize; book.codes()];
     column.iter().for_each(|&code| counts[code as usize] += 1);
@@ -44,7 +42,6 @@ pub fn bins(book: &Codebook, column: &[Code]) -> Vec<u8> {
 ///
 /// Few people with many records have much in common by chance: what does not change within a person names that person, whatever it
 /// is. Pairing whole people, rather than records, keeps that part of the bias.
-#[must_use]
 pub fn beyond_chance(a: &[u8], b: &[u8], strangers: &[Vec<u32>]) -> f64 {
     let paired = |rows: &Vec<u32>| mutual_information(a.iter().copied().zip(rows.iter().map(|&row| b[row as usize])));
     let chance = strangers.iter().map(paired).sum::<f64>() / strangers.len().max(1) as f64;
@@ -55,7 +52,6 @@ pub fn beyond_chance(a: &[u8], b: &[u8], strangers: &[Vec<u32>]) -> f64 {
 const PAIRINGS: usize = 3;
 
 /// By pairing and row: a row of a person drawn for the row's own person.
-#[must_use]
 pub fn strangers(subjects: &[u64]) -> Vec<Vec<u32>> {
     // People by first sight, not by number: subjects are keyed digests, and what is found must not depend on the key.
     let mut number_of: BTreeMap<u64, usize> = BTreeMap::new();
@@ -107,7 +103,6 @@ pub struct Dependence(BTreeMap<(usize, usize), f64>);
 
 impl Dependence {
     /// The dependence of `attributes` in a sample: every pair once, O(attributes² · rows).
-    #[must_use]
     pub fn of(attributes: &[usize], sample: &Sample, books: &[Codebook]) -> Self {
         let strangers = strangers(sample.subjects());
         let binned: Vec<(usize, Vec<u8>)> =
@@ -122,20 +117,17 @@ impl Dependence {
     }
 
     /// What two attributes say of each other, in bits.
-    #[must_use]
     pub fn bits(&self, a: usize, b: usize) -> f64 {
         self.0.get(&(a.min(b), a.max(b))).copied().unwrap_or(0.0)
     }
 
     /// What the attributes of a group say of each other, over all its pairs, in bits.
-    #[must_use]
     pub fn inside(&self, group: &[usize]) -> f64 {
         let pairs = group.iter().enumerate().flat_map(|(at, &a)| group[at + 1..].iter().map(move |&b| (a, b)));
         pairs.fold(0.0, |sum, (a, b)| sum + self.bits(a, b))
     }
 
     /// What the attributes of a group say of `attribute`, in bits.
-    #[must_use]
     pub fn said_of(&self, attribute: usize, group: &[usize]) -> f64 {
         group.iter().map(|&a| self.bits(a, attribute)).sum()
     }

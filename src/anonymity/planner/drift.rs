@@ -16,23 +16,6 @@ use serde::{Deserialize, Serialize};
 /// Values of an attribute that have a cell of their own.
 const CELLS: usize = 256;
 
-/// Counts of one attribute's values by code, and their sum.
-#[derive(Clone, Copy, Debug)]
-pub struct Counts<'a> {
-    /// Records by code.
-    pub by_code: &'a [u64],
-    /// Their sum.
-    pub total: u64,
-}
-
-impl<'a> Counts<'a> {
-    /// The counts with their sum.
-    #[must_use]
-    pub fn new(by_code: &'a [u64]) -> Self {
-        Self { by_code, total: by_code.iter().sum() }
-    }
-}
-
 /// The distribution of one attribute when the plan was made. Values are keyed digests: codes do not outlive the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
@@ -59,7 +42,7 @@ impl Baseline {
         codes.sort_unstable_by_key(|&code| (std::cmp::Reverse(both[code]), digests[code]));
         codes.truncate(CELLS);
         let cells = |half: &[u64]| codes.iter().map(|&code| at(half, code)).collect::<Vec<_>>();
-        let (old, new) = (Counts::new(older).total, Counts::new(newer).total);
+        let (old, new): (u64, u64) = (older.iter().sum(), newer.iter().sum());
         if divergence(&cells(older), old, &cells(newer), new) * 2.0 > threshold {
             self.unsteady.push(attribute);
             return;
@@ -74,13 +57,11 @@ impl Baseline {
     }
 
     /// The attributes that are not, since their values differed from one half of the window to the other.
-    #[must_use]
     pub fn unsteady(&self) -> &[usize] {
         &self.unsteady
     }
 
     /// The baseline in the codes of this moment. To be resolved again after a codebook was compacted.
-    #[must_use]
     pub fn resolve(&self, books: &[Codebook]) -> Watch {
         let resolve = |known: &Known| {
             let places: hashbrown::HashMap<u128, Code> =
@@ -114,7 +95,6 @@ pub struct Watch {
 impl Watch {
     /// The attribute that has drifted farthest and its divergence in bits, the lowest of equals; `counts` gives the count
     /// of a value now, and `total` the sum over an attribute. `None` where nothing is watched.
-    #[must_use]
     pub fn farthest(&self, counts: impl Fn(usize, Code) -> u64, total: impl Fn(usize) -> u64) -> Option<(usize, f64)> {
         let judge = |watched: &Watched| {
             let now = |code: &Option<Code>| code.map_or(0, |code| counts(watched.attribute, code));
@@ -148,17 +128,13 @@ fn divergence(p: &[u64], p_total: u64, q: &[u64], q_total: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::DigestKey;
+    use crate::records::codebook::books_of;
     use crate::records::raw::Token;
-    use crate::records::schema::Schema;
     use proptest::prelude::*;
-    use std::path::Path;
-    use std::sync::Arc;
 
     fn book(values: usize) -> Codebook {
         let text = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\n";
-        let schema = Schema::parse(text, "t.toml", Path::new("")).expect("a schema");
-        let mut book = Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([1; 32]), 10_000).expect("a book");
+        let mut book = books_of(text, 10_000).remove(0);
         for value in 0..values {
             book.encode(Token::Text(&format!("v{value}"))).expect("a text");
         }

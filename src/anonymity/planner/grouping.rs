@@ -10,9 +10,7 @@
 use super::dependence::Dependence;
 use super::identifiers;
 use super::ladder::{build_ladder, expected_loss};
-use super::sample::Sample;
-use super::settings::{LadderLimits, PlannerSettings};
-use super::wishes::{Apart, Wish, WishAnswer, wished};
+use super::sample::{LadderLimits, PlannerSettings, Sample};
 use crate::records::codebook::Codebook;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -26,6 +24,66 @@ const EVERY_PAIR: f64 = 0.02;
 
 /// Ladders of groups that are only tried are short: thousands of them are made.
 const TRIED: LadderLimits = LadderLimits { complete: 300, chosen: 40 };
+
+/// Attributes that should leave together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    /// Positions in the schema, ascending.
+    pub attributes: Vec<usize>,
+    /// Bits that each pair of them is worth more, above 0.
+    pub weight: f64,
+}
+
+/// What a wish has come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WishAnswer {
+    /// The largest part of it that leaves as one, ascending.
+    pub together: Vec<usize>,
+    /// Loss that this adds to a record, in cells: the price of the wish.
+    pub loss: f64,
+    /// The others, each with the reason.
+    pub apart: Vec<(usize, Apart)>,
+}
+
+/// Why an attribute does not leave with others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Apart {
+    /// One of them identifies by itself and never leaves.
+    Identifier,
+    /// One changes within a person and the other does not.
+    Pace,
+    /// Their group would be too wide.
+    Width,
+    /// It stands beside attributes that say more of it.
+    Elsewhere,
+    /// A rule keeps it in a compartment.
+    Compartment,
+    /// It would cost more than the price.
+    Price {
+        /// Loss that it would add to a record, in cells.
+        loss: f64,
+    },
+}
+
+impl Apart {
+    /// The reason in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Identifier => "identifier",
+            Self::Pace => "pace",
+            Self::Width => "width",
+            Self::Elsewhere => "elsewhere",
+            Self::Compartment => "compartment",
+            Self::Price { .. } => "price",
+        }
+    }
+}
+
+/// What wishes for both of two attributes add to the worth of the pair, in bits.
+pub fn wished(wishes: &[Wish], a: usize, b: usize) -> f64 {
+    let both = |wish: &&Wish| wish.attributes.contains(&a) && wish.attributes.contains(&b);
+    wishes.iter().filter(both).map(|wish| wish.weight).sum()
+}
 
 /// A group that the planner chose, and what speaks for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +134,6 @@ struct Merger {
 
 impl<'a> Growth<'a> {
     /// Every attribute by itself.
-    #[must_use]
     pub fn new(ground: &'a Ground<'a>, wishes: &'a [Wish]) -> Self {
         let Ground { attributes, sample, books, settings, .. } = ground;
         let identifiers = identifiers::found_in(sample, attributes, books, settings.identifier_cardinality);
@@ -207,7 +264,6 @@ impl<'a> Growth<'a> {
     }
 
     /// The groups, the first attributes first.
-    #[must_use]
     pub fn groups(self) -> Vec<GrownGroup> {
         let grown = |(attributes, loss): (Vec<usize>, f64)| GrownGroup {
             loss: loss / attributes.len() as f64,
@@ -234,11 +290,8 @@ fn merged(one: &[usize], other: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::DigestKey;
-    use crate::records::raw::Coordinate;
-    use crate::records::schema::Schema;
+    use crate::records::codebook::books_of;
     use crate::records::table::Batch;
-    use std::sync::Arc;
 
     const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
         [[attribute]]\nname = \"a\"\ntype = \"integer\"\n[[attribute]]\nname = \"b\"\ntype = \"integer\"\n\
@@ -254,12 +307,7 @@ mod tests {
 
     /// `a` and `b` are equal, `c` and `d` are unrelated to everything.
     fn sample() -> (Vec<Codebook>, Sample) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("schema.toml");
-        std::fs::write(&path, SCHEMA).expect("a file");
-        let schema = Schema::load(&path).expect("a schema");
-        let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([7; 32]), 1000).expect("a book");
-        let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect();
+        let mut books = books_of(SCHEMA, 1000);
         let mut batch = Batch::new(5);
         for row in 0..1000_u64 {
             let mixed = row.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -269,7 +317,6 @@ mod tests {
                 batch.columns[at + 1].push(books[at + 1].encode_canonical(&cell.to_string()));
             }
             batch.subjects.push(row + 1);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: row as i64, element: 0 });
         }
         let mut sample = Sample::new(5, 1000, 1000);
         sample.add(&batch, 0);

@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 /// Cardinality is distinct values over rows, missing values included, and only counts against attributes that have no
 /// hierarchy: the others are recoded. Values with the shape of an identifier (e-mail, phone, …) are hidden one by one
 /// ([`Codebook::shaped`]); where they are half of a text attribute without a hierarchy, the rest of it is not trusted either.
-#[must_use]
 pub fn found_in(sample: &Sample, candidates: &[usize], books: &[Codebook], threshold: f64) -> Vec<usize> {
     let rule = Rule::of_a_stream(threshold);
     let mut found: Vec<usize> = candidates
@@ -42,7 +41,6 @@ fn profile(sample: &Sample, attribute: usize, book: &Codebook) -> Profile {
 }
 
 /// What was counted in a column of codes.
-#[must_use]
 pub fn profile_of(codes: &[u32], book: &Codebook) -> Profile {
     let distinct: BTreeSet<u32> = codes.iter().copied().filter(|c| *c >= FIRST_VALUE).collect();
     // Numbers of eight digits are not telephones: only texts are judged by their shape.
@@ -53,14 +51,11 @@ pub fn profile_of(codes: &[u32], book: &Codebook) -> Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::DigestKey;
-    use crate::records::raw::{Coordinate, Token};
-    use crate::records::schema::Schema;
+    use crate::records::codebook::books_of;
+    use crate::records::raw::Token;
     use crate::records::shapes::shape_of;
     use crate::records::table::Batch;
     use proptest::prelude::*;
-    use std::path::Path;
-    use std::sync::Arc;
 
     const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"flat\"\ntype = \"string\"\n\
         [[attribute]]\nname = \"tall\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [2, 1]\n";
@@ -76,10 +71,7 @@ mod tests {
             missing in 0_usize..4,
             threshold in prop_oneof![Just(0.8), Just(1.0), Just(0.05)],
         ) {
-            let schema = Schema::parse(SCHEMA, "t.toml", Path::new("")).unwrap();
-            let key = DigestKey([7; 32]);
-            let mut books: Vec<Codebook> =
-                schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &key, 4000).unwrap()).collect();
+            let mut books = books_of(SCHEMA, 4000);
             let text = |row: usize| match row % values {
                 _ if row < missing => None,
                 value if value < emails => Some(format!("a{value}@example.org")),
@@ -91,7 +83,6 @@ mod tests {
                     column.push(text(row).map_or(1, |text| book.encode(Token::Text(&text)).unwrap()));
                 }
                 batch.subjects.push(1);
-                batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: 0, element: 0 });
             }
             let mut sample = Sample::new(2, 4000, 4000);
             sample.add(&batch, 0);

@@ -1,11 +1,11 @@
 //! Ladders of generalization nodes: the complete lattice where it is small, a best-first choice where it is not.
 
-use super::sample::Sample;
+use super::sample::{PlannerSettings, Sample};
 use super::scorer::Scorer;
-use super::settings::PlannerSettings;
 use crate::anonymity::plan::Node;
 use crate::records::codebook::{ABSENT, Codebook, NULL};
-use std::cmp::Ordering;
+use ordered_float::OrderedFloat;
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
 /// Rows that candidates are scored on, and how many candidates may be scored: together the cost of a plan.
@@ -22,7 +22,6 @@ struct Lattice {
 }
 
 impl Lattice {
-    #[allow(clippy::cast_precision_loss, reason = "means over a sample")]
     fn new(attributes: &[usize], identifiers: &[usize], sample: &Sample, books: &[Codebook]) -> Self {
         let nothing: Vec<u8> =
             attributes.iter().map(|&a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low")).collect();
@@ -56,7 +55,6 @@ impl Lattice {
         levels.try_fold(1usize, |size, levels| size.checked_mul(levels.len()).filter(|s| *s <= limit))
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "a group is narrow")]
     fn node(&self, levels: Vec<u8>) -> Node {
         let sum: f32 = levels.iter().zip(&self.mean).map(|(&l, mean)| mean[l as usize]).sum();
         Node { loss: sum / levels.len() as f32, levels }
@@ -121,7 +119,6 @@ impl Lattice {
 }
 
 /// The ladder of the quasi attributes `attributes`: nodes by rising mean loss, without the node that suppresses all.
-#[must_use]
 pub fn build_ladder(
     attributes: &[usize],
     identifiers: &[usize],
@@ -142,30 +139,9 @@ pub fn build_ladder(
     nodes
 }
 
-/// A candidate node with a gain that may be out of date, but never too small.
-struct Candidate {
-    gain: f64,
-    levels: Vec<u8>,
-    /// Number of nodes chosen when the gain was computed.
-    at: usize,
-}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.gain.total_cmp(&other.gain).then_with(|| other.levels.cmp(&self.levels))
-    }
-}
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Candidate {}
+/// A candidate node by its gain, which may be out of date, but never too small; and the number of nodes chosen when the gain was
+/// computed.
+type Candidate = (OrderedFloat<f64>, Reverse<Vec<u8>>, usize);
 
 /// Greedy choice of nodes (a submodular cover, evaluated lazily) by expected loss per supported record: a row is worth one
 /// minus its loss at the best chosen node where its class has support in the sample; the next node is the one that adds
@@ -181,11 +157,12 @@ fn choose(
 ) -> Vec<Node> {
     let mut scorer = Scorer::new(attributes, sample, books, settings, SCORING_ROWS);
     let mut seen: HashSet<Vec<u8>> = HashSet::new();
-    let mut heap = BinaryHeap::new();
+    let mut heap: BinaryHeap<Candidate> = BinaryHeap::new();
     let mut chosen: Vec<Vec<u8>> = Vec::new();
     let mut evaluations = 0;
-    let mut starts = lattice.single_attribute_nodes();
-    starts.push(lattice.lowest());
+    let mut last_resort = lattice.single_attribute_nodes();
+    last_resort.push(lattice.lowest());
+    let mut starts = last_resort.clone();
     // A diagonal through the lattice: the only shape there is when no data has been seen.
     for step in 1..8 {
         starts.push(lattice.levels.iter().map(|levels| levels[(levels.len() - 1) * step / 8]).collect());
@@ -195,41 +172,39 @@ fn choose(
         starts.dedup();
         return starts.into_iter().filter(|l| *l != lattice.nothing).map(|l| lattice.node(l)).collect();
     }
-    let last_resort = lattice.single_attribute_nodes();
     for levels in starts {
         if levels != lattice.nothing && seen.insert(levels.clone()) {
             evaluations += 1;
-            heap.push(Candidate { gain: scorer.gain(&levels), levels, at: 0 });
+            heap.push((OrderedFloat(scorer.gain(&levels)), Reverse(levels), 0));
         }
     }
     while chosen.len() < settings.ladder.chosen {
-        let Some(mut best) = heap.pop() else { break };
-        if best.at != chosen.len() {
+        let Some((mut gain, Reverse(best), at)) = heap.pop() else { break };
+        if at != chosen.len() {
             if evaluations >= EVALUATIONS {
                 break;
             }
             evaluations += 1;
-            best.gain = scorer.gain(&best.levels);
-            best.at = chosen.len();
-            if heap.peek().is_some_and(|next| next.gain > best.gain) {
-                heap.push(best);
+            gain = OrderedFloat(scorer.gain(&best));
+            if heap.peek().is_some_and(|next| next.0 > gain) {
+                heap.push((gain, Reverse(best), chosen.len()));
                 continue;
             }
         }
-        if best.gain <= 0.0 {
+        if gain.0 <= 0.0 {
             break;
         }
-        scorer.choose(&best.levels);
-        chosen.push(best.levels.clone());
-        for levels in lattice.neighbours(&best.levels) {
+        scorer.choose(&best);
+        let neighbours = lattice.neighbours(&best);
+        chosen.push(best);
+        for levels in neighbours {
             if evaluations < EVALUATIONS && seen.insert(levels.clone()) {
                 evaluations += 1;
-                heap.push(Candidate { gain: scorer.gain(&levels), levels, at: chosen.len() });
+                heap.push((OrderedFloat(scorer.gain(&levels)), Reverse(levels), chosen.len()));
             }
         }
     }
     chosen.extend(last_resort);
-    chosen.push(lattice.lowest());
     chosen.sort();
     chosen.dedup();
     chosen.into_iter().filter(|l| *l != lattice.nothing).map(|l| lattice.node(l)).collect()
@@ -237,7 +212,6 @@ fn choose(
 
 /// The mean loss of a cell that the sample expects: each row takes the first node of the ladder at which its class has
 /// support, and loses all where there is none. The ledger, which remembers more than a sample, makes the true loss smaller.
-#[must_use]
 pub fn expected_loss(
     attributes: &[usize],
     ladder: &[Node],
@@ -258,7 +232,5 @@ pub fn expected_loss(
         }
         loss += scorer.settle(&node.levels, &mut open);
     }
-    #[allow(clippy::cast_precision_loss, reason = "a sample is bounded")]
-    let mean = (loss + open.len() as f64) / rows as f64;
-    mean
+    (loss + open.len() as f64) / rows as f64
 }

@@ -2,19 +2,6 @@
 //!
 //! Planning is a function of the sample, the schema and the settings, bounded by a count of evaluations and not by
 //! time, so that the same stream gets the same plans on every machine.
-//!
-//! | file | what it holds |
-//! |---|---|
-//! | [`sample`] | the rows that plans are made from |
-//! | [`identifiers`], [`pace`] | attributes that never leave, and how often the others change within a person |
-//! | [`dependence`], [`coverage`] | what attributes say of each other; how much of one must change |
-//! | [`grouping`], [`compartments`], [`wishes`] | which of them leave together |
-//! | [`shared`] | the level of attributes that stand in several groups |
-//! | [`ladder`], `scorer` | the nodes of a group, and what each is worth to the sample |
-//! | [`reference`] | the distributions that t-closeness compares with |
-//! | [`drift`] | when the values have changed enough for a new plan |
-//! | [`evidence`] | what speaks for a plan; it decides nothing |
-//! | `settings` | what the planner is told |
 
 pub mod compartments;
 pub mod coverage;
@@ -28,9 +15,7 @@ pub mod pace;
 pub mod reference;
 pub mod sample;
 mod scorer;
-mod settings;
 pub mod shared;
-pub mod wishes;
 
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::plan::{Group, Plan};
@@ -38,7 +23,7 @@ use crate::records::codebook::Codebook;
 use ladder::build_ladder;
 use rayon::prelude::*;
 use sample::Sample;
-pub use settings::{LadderLimits, PlannerSettings};
+pub use sample::{LadderLimits, PlannerSettings};
 use std::collections::BTreeSet;
 
 /// The attributes of one group, before any ladder.
@@ -56,7 +41,6 @@ pub struct GroupShape {
 
 impl GroupShape {
     /// The group as a plan names it, before any ladder.
-    #[must_use]
     pub fn without_ladder(&self) -> Group {
         Group {
             name: self.name.clone(),
@@ -69,14 +53,12 @@ impl GroupShape {
 }
 
 /// The quasi and sensitive attributes of all groups, each once, ascending.
-#[must_use]
 pub fn guarded(shapes: &[GroupShape]) -> Vec<usize> {
     let all: BTreeSet<usize> = shapes.iter().flat_map(|s| s.quasi.iter().chain(&s.sensitive)).copied().collect();
     all.into_iter().collect()
 }
 
 /// Makes plan number `version` from what `sample` shows; an empty sample gives a plan from schema and hierarchies alone.
-#[must_use]
 pub fn make_plan(
     version: u64,
     shapes: &[GroupShape],

@@ -22,7 +22,6 @@ const ENOUGH: u64 = 100;
 /// many records they have: the share is the mean of each person's own share of changes. An attribute changes only if at
 /// least a `crowd` (k and the colluders) was seen to change it, and the share does not count the `colluders` who change it
 /// most: fewer could be somebody's invention.
-#[must_use]
 pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usize, colluders: usize) -> Vec<Pace> {
     let mut numbers: HashMap<u64, u32> = HashMap::new();
     let (older, newer) = window.subjects();
@@ -46,7 +45,6 @@ pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usiz
 
 /// The pace of one column of `codes`, none where a row has no value, beside the people of its rows, by number below
 /// `count`; none where too little was seen. With it the share of changes.
-#[must_use]
 pub fn pace_of(
     people: &[Option<u32>],
     count: usize,

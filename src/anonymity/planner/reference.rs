@@ -22,7 +22,6 @@ pub struct ReferenceCounts {
 }
 
 /// What the sample says of the attributes that are compared with it.
-#[must_use]
 pub fn count(protections: &[Protection], sample: &Sample, books: &[Codebook]) -> Vec<ReferenceCounts> {
     let of = |protection: &Protection| {
         let attribute = protection.attribute;
@@ -43,7 +42,6 @@ pub fn count(protections: &[Protection], sample: &Sample, books: &[Codebook]) ->
 
 /// The counts as they are compared with; empty where a text is no value of the attribute any more, or the hierarchy cannot
 /// be asked. Nothing is shown then.
-#[must_use]
 pub fn resolve(counts: &ReferenceCounts, protection: &Protection, book: &mut Codebook) -> Reference {
     let mut known: BTreeMap<Code, u64> = BTreeMap::new();
     for (text, subjects) in &counts.subjects {
@@ -71,19 +69,14 @@ pub fn resolve(counts: &ReferenceCounts, protection: &Protection, book: &mut Cod
 mod tests {
     use super::*;
     use crate::anonymity::privacy::protection::{GroundDistance, Requirement};
-    use crate::records::digest::DigestKey;
-    use crate::records::raw::Coordinate;
-    use crate::records::schema::Schema;
+    use crate::records::codebook::books_of;
     use crate::records::table::Batch;
-    use std::path::Path;
-    use std::sync::Arc;
 
     const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"ill\"\ntype = \"string\"\nrole = \"sensitive\"\n\
         [attribute.hierarchy]\nkind = \"tree\"\n[attribute.hierarchy.tree]\n\"mild\" = [\"flu\", \"cold\"]\n\"grave\" = [\"hiv\"]\n";
 
     fn book() -> Codebook {
-        let schema = Schema::parse(SCHEMA, "t.toml", Path::new("")).unwrap();
-        Codebook::new(Arc::clone(&schema.attributes[0]), &DigestKey([7; 32]), 100).unwrap()
+        books_of(SCHEMA, 100).remove(0)
     }
 
     #[test]
@@ -103,7 +96,6 @@ mod tests {
         ] {
             batch.columns[0].push(books[0].encode_canonical(text));
             batch.subjects.push(subject);
-            batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: 0, element: 0 });
         }
         sample.add(&batch, 0);
         let closeness = Requirement::Closeness { t: 0.2, ground: GroundDistance::Hierarchical };

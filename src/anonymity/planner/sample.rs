@@ -1,11 +1,63 @@
-//! A systematic sample of the recent stream, from which plans are made.
+//! What plans are made from: the planner's settings, and a systematic sample of the recent stream.
 //!
 //! Every `stride`-th record by its running number; the stride doubles while the sample would outgrow its limit, until
 //! the sample spans the whole window, then the oldest rows leave. It is a function of the stream alone, so a daemon that
 //! was killed and started again continues with the very same sample.
 
+use crate::config::Config;
 use crate::records::codebook::Code;
 use crate::records::table::Batch;
+
+/// Sizes of ladders.
+#[derive(Clone, Copy, Debug)]
+pub struct LadderLimits {
+    /// Lattices up to this many nodes are used whole.
+    pub complete: usize,
+    /// Nodes chosen from larger ones.
+    pub chosen: usize,
+}
+
+impl Default for LadderLimits {
+    fn default() -> Self {
+        Self { complete: 5_000, chosen: 400 }
+    }
+}
+
+/// Settings of the planner.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannerSettings {
+    /// Distinct subjects that a class needs.
+    pub k: usize,
+    /// How many nodes a lattice and a ladder may have.
+    pub ladder: LadderLimits,
+    /// Distinct values over rows from which a flat attribute is an identifier (docs/methods.md §2).
+    pub identifier_cardinality: f64,
+    /// Records of the stream's window.
+    pub window_records: usize,
+    /// Rows of a batch, in which a class needs its crowd.
+    pub batch_records: usize,
+}
+
+impl PlannerSettings {
+    /// The settings of a configuration.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            k: config.privacy.crowd(),
+            ladder: LadderLimits::default(),
+            identifier_cardinality: config.tuning.identifier_cardinality,
+            window_records: config.plan.window_records,
+            batch_records: config.batch.max_records,
+        }
+    }
+
+    /// The same for a stream of which `rows` have come in `batches`: a batch is as large as they were on average.
+    #[must_use]
+    pub fn for_batches(self, rows: u64, batches: u64) -> Self {
+        let records = rows.checked_div(batches).and_then(|records| usize::try_from(records).ok());
+        let most = self.batch_records;
+        Self { batch_records: records.unwrap_or(most).clamp(1, most), ..self }
+    }
+}
 
 /// The sample: codes by attribute, subjects, and the running numbers of the rows.
 #[derive(Clone, Debug)]
@@ -20,7 +72,6 @@ pub struct Sample {
 
 impl Sample {
     /// An empty sample of at most `limit` rows that spans at most `window` records.
-    #[must_use]
     pub fn new(width: usize, limit: usize, window: usize) -> Self {
         let limit = limit.max(1);
         Self {
@@ -46,37 +97,36 @@ impl Sample {
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.ordinals.len()
     }
 
     /// The codes of one attribute, by row.
-    #[must_use]
     pub fn column(&self, attribute: usize) -> &[Code] {
         &self.columns[attribute]
     }
 
+    /// The same, to rename them after the codebook was compacted.
+    pub fn column_mut(&mut self, attribute: usize) -> &mut [Code] {
+        &mut self.columns[attribute]
+    }
+
     /// The codes by attribute and row.
-    #[must_use]
     pub fn columns(&self) -> &[Vec<Code>] {
         &self.columns
     }
 
     /// The subjects by row.
-    #[must_use]
     pub fn subjects(&self) -> &[u64] {
         &self.subjects
     }
 
     /// The running number of a row among the records of the stream.
-    #[must_use]
     pub fn ordinal(&self, row: usize) -> u64 {
         self.ordinals[row]
     }
 
     /// Every how manyth record is taken.
-    #[must_use]
     pub fn stride(&self) -> u64 {
         self.stride
     }
@@ -142,19 +192,5 @@ impl Sample {
         }
         kept(&mut self.subjects, keep);
         kept(&mut self.ordinals, keep);
-    }
-
-    /// Renames the codes of one attribute after its codebook was compacted.
-    pub fn remap(&mut self, attribute: usize, new_codes: &[Code]) {
-        for code in &mut self.columns[attribute] {
-            *code = new_codes[*code as usize];
-        }
-    }
-
-    /// Marks the codes in use.
-    pub fn mark_used(&self, attribute: usize, used: &mut [bool]) {
-        for &code in &self.columns[attribute] {
-            used[code as usize] = true;
-        }
     }
 }

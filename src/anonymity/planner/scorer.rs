@@ -1,7 +1,7 @@
 //! What a node of a lattice is worth to the rows of a sample.
 
-use super::sample::Sample;
-use super::settings::PlannerSettings;
+use super::sample::{PlannerSettings, Sample};
+use crate::anonymity::numbering::Numbering;
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
 
@@ -38,12 +38,6 @@ struct Column {
 
 impl Scorer {
     /// A scorer over `most_rows` rows of `sample`, evenly taken.
-    #[allow(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "small counts, and the half of a digest is a key of its own"
-    )]
     pub fn new(
         attributes: &[usize],
         sample: &Sample,
@@ -113,7 +107,6 @@ impl Scorer {
     }
 
     /// One less the mean loss of each row's cells at `levels`.
-    #[allow(clippy::cast_precision_loss, reason = "a group is narrow")]
     fn value(&mut self, levels: &[u8]) {
         self.values.clear();
         self.values.resize(self.subjects.len(), 0.0);
@@ -168,54 +161,30 @@ impl Scorer {
     }
 }
 
-/// Classes by key with the number of their subjects, for rows that come subject by subject. Reused from one node to the
-/// next without being cleared: a slot counts only if it carries the current epoch.
+/// Classes by key with the number of their subjects, for rows that come subject by subject.
 struct Classes {
-    mask: usize,
-    epoch: u32,
-    slots: Vec<Slot>,
+    rows: usize,
+    numbers: Numbering<u64>,
     /// By class: its subjects so far, and the last of them.
     subjects: Vec<(u32, u64)>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    key: u64,
-    epoch: u32,
-    class: u32,
-}
-
 impl Classes {
     fn new(rows: usize) -> Self {
-        let capacity = (rows.max(8) * 2).next_power_of_two();
-        Self { mask: capacity - 1, epoch: 0, slots: vec![Slot::default(); capacity], subjects: Vec::new() }
+        Self { rows, numbers: Numbering::default(), subjects: Vec::new() }
     }
 
     fn restart(&mut self) {
-        if self.epoch == u32::MAX {
-            self.slots.fill(Slot::default());
-            self.epoch = 0;
-        }
-        self.epoch += 1;
+        self.numbers.restart(self.rows);
         self.subjects.clear();
     }
 
-    /// Adds a row; returns the number of its class.
-    #[allow(clippy::cast_possible_truncation, reason = "the low bits of a uniform key are its hash; rows are bounded")]
+    /// Adds a row, whose key is uniform; returns the number of its class.
     fn add(&mut self, key: u64, subject: u64) -> u32 {
-        let mut at = key as usize & self.mask;
-        let class = loop {
-            let slot = &mut self.slots[at];
-            if slot.epoch != self.epoch {
-                *slot = Slot { key, epoch: self.epoch, class: self.subjects.len() as u32 };
-                self.subjects.push((0, NO_SUBJECT));
-                break slot.class;
-            }
-            if slot.key == key {
-                break slot.class;
-            }
-            at = (at + 1) & self.mask;
-        };
+        let (class, is_new) = self.numbers.number(key, key as usize);
+        if is_new {
+            self.subjects.push((0, NO_SUBJECT));
+        }
         let (number, last) = &mut self.subjects[class as usize];
         if subject != *last {
             (*number, *last) = (*number + u32::from(subject != NO_SUBJECT), subject);

@@ -5,8 +5,7 @@
 //! parts with a comfortable crowd that one is taken at which a record is expected to lose least, all its cells together.
 
 use super::ladder::{build_ladder, expected_loss};
-use super::sample::Sample;
-use super::settings::{LadderLimits, PlannerSettings};
+use super::sample::{LadderLimits, PlannerSettings, Sample};
 use crate::anonymity::plan::Node;
 use crate::records::codebook::Codebook;
 use crate::records::subject::NO_SUBJECT;
@@ -29,14 +28,12 @@ pub struct Shared {
 
 impl Shared {
     /// The settings for groups that show what is shared: each part is a batch to them.
-    #[must_use]
     pub fn within(&self, settings: PlannerSettings) -> PlannerSettings {
         let most = settings.batch_records;
         PlannerSettings { batch_records: self.records.map_or(most, |records| records.clamp(1, most)), ..settings }
     }
 
     /// A `ladder` of the other attributes among `quasi`, with what is shared at its level in every node.
-    #[must_use]
     pub fn beside(&self, quasi: &[usize], ladder: Vec<Node>) -> Vec<Node> {
         let fixed: Vec<Option<u8>> =
             quasi.iter().map(|a| self.levels.iter().find(|(of, _)| of == a).map(|(_, level)| *level)).collect();
@@ -56,8 +53,6 @@ const LARGER: f64 = 1.05;
 
 /// The levels of the `attributes` beside `groups` of others: those that a record is expected to lose least by, in cells, if the records
 /// of `sample` come in batches as they did. Without records the coarsest level short of `*`. An identifier is `*` here too.
-#[must_use]
-#[allow(clippy::cast_precision_loss, reason = "counts of a sample")]
 pub fn choose(
     attributes: &[usize],
     identifiers: &[usize],
@@ -98,10 +93,11 @@ pub fn choose(
         };
         groups.par_iter().map(of).collect::<Vec<f64>>().into_iter().sum()
     };
-    choices.sort_by_cached_key(|levels| (OrderedLoss(lost(levels)), levels.clone()));
+    let mut choices: Vec<(f64, Vec<u8>)> = choices.into_iter().map(|levels| (lost(&levels), levels)).collect();
+    choices.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
     let (mut best, mut largest) = (None::<(f64, Shared)>, 0.0);
     let last = choices.len() - 1;
-    for (at, levels) in choices.into_iter().enumerate() {
+    for (at, (lost, levels)) in choices.into_iter().enumerate() {
         let parts = parts(&named(&levels), sample, books, settings);
         let records = mean_records(&parts, sample);
         let roomy = is_comfortable(&parts, sample, settings) && records as f64 > LARGER * largest;
@@ -111,26 +107,12 @@ pub fn choose(
         }
         largest = records as f64;
         let shared = Shared { levels: named(&levels), records: Some(records) };
-        let cost = lost(&levels) + beside(&shared.within(*settings));
+        let cost = lost + beside(&shared.within(*settings));
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, shared));
         }
     }
     best.expect("the last choice at least").1
-}
-
-#[derive(PartialEq)]
-struct OrderedLoss(f64);
-impl Eq for OrderedLoss {}
-impl PartialOrd for OrderedLoss {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for OrderedLoss {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
 }
 
 /// The records of the sample by the batch that they would be of and by what they show, and the people among them.
@@ -156,7 +138,6 @@ fn mean_records(parts: &Parts, sample: &Sample) -> usize {
 }
 
 /// Whether nearly all records are in parts of a comfortable crowd.
-#[allow(clippy::cast_precision_loss, reason = "counts of a sample")]
 fn is_comfortable(parts: &Parts, sample: &Sample, settings: &PlannerSettings) -> bool {
     let least = (COMFORT * settings.k) as u64;
     let roomy = parts.values().filter(|(_, people)| people.len() as u64 * sample.stride() >= least);

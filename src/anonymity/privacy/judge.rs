@@ -13,14 +13,8 @@ pub enum Model {
     KAnonymity { k: u64 },
     /// At least k people of the population share the class's values; k ≥ 1.
     KMap { k: u64 },
-    /// At least ℓ values of a sensitive attribute in each class; ℓ ≥ 1.
-    DistinctDiversity { attribute: usize, l: usize },
-    /// Entropy of a sensitive attribute at least ln ℓ (and ⌈ℓ⌉ values); 1 ≤ ℓ.
-    EntropyDiversity { attribute: usize, l: f64 },
-    /// r₁ < c·(r_ℓ + … + r_m), r the counts of a sensitive attribute's values, descending; 0 < c < 1000, ℓ ≥ 2.
-    RecursiveDiversity { attribute: usize, c: f64, l: usize },
-    /// Earth mover's distance of a sensitive attribute to the whole table (suppressed records included) ≤ t; 0 ≤ t ≤ 1.
-    Closeness { attribute: usize, t: f64, ground: Ground },
+    /// What is required of the values of a sensitive attribute in each class.
+    Sensitive { attribute: usize, of: Requirement<Ground> },
     /// min ≤ released / population ≤ max in each class that has anything to release; 0 ≤ min ≤ max ≤ 1.
     Presence { min: f64, max: f64 },
 }
@@ -28,23 +22,23 @@ pub enum Model {
 /// No class of a stream has more values than this.
 const MOST_VALUES: usize = 1000;
 
-/// What a stream asks of the values of an attribute, before it is known which values there are; see [`Model`] for the ranges.
+/// What is asked of the values of a sensitive attribute in each class. Before it is known which values there are, the ground distance
+/// has but a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are the symbols of the formula")]
-pub enum Requirement {
-    /// [`Model::DistinctDiversity`].
+pub enum Requirement<G = GroundDistance> {
+    /// At least ℓ values; ℓ ≥ 1.
     Distinct { l: usize },
-    /// [`Model::EntropyDiversity`].
+    /// Entropy at least ln ℓ (and ⌈ℓ⌉ values); 1 ≤ ℓ.
     Entropy { l: f64 },
-    /// [`Model::RecursiveDiversity`].
+    /// r₁ < c·(r_ℓ + … + r_m), r the counts of the values, descending; 0 < c < 1000, ℓ ≥ 2.
     Recursive { c: f64, l: usize },
-    /// [`Model::Closeness`].
-    Closeness { t: f64, ground: GroundDistance },
+    /// Earth mover's distance to the whole table (suppressed records included) ≤ t; 0 ≤ t ≤ 1.
+    Closeness { t: f64, ground: G },
 }
 
 impl Requirement {
     /// Values that must belong to as many different subjects: ⌈ℓ⌉, 0 where it is no diversity.
-    #[must_use]
     pub fn representatives(&self) -> usize {
         match *self {
             Self::Distinct { l } | Self::Recursive { l, .. } => l,
@@ -54,13 +48,11 @@ impl Requirement {
     }
 
     /// Whether classes are compared with a distribution.
-    #[must_use]
     pub fn needs_reference(&self) -> bool {
         matches!(self, Self::Closeness { .. })
     }
 
     /// Whether the attribute's hierarchy decides which values are near each other.
-    #[must_use]
     pub fn needs_tree(&self) -> bool {
         matches!(self, Self::Closeness { ground: GroundDistance::Hierarchical, .. })
     }
@@ -82,23 +74,19 @@ impl Requirement {
         }
     }
 
-    /// The model that asks this of sensitive attribute `attribute`, whose hierarchy is `tree`
-    /// ([`Ground::Hierarchical`]; empty where nothing asks for it).
-    #[must_use]
-    pub fn model(&self, attribute: usize, tree: &[Vec<u32>]) -> Model {
-        match *self {
-            Self::Distinct { l } => Model::DistinctDiversity { attribute, l },
-            Self::Entropy { l } => Model::EntropyDiversity { attribute, l },
-            Self::Recursive { c, l } => Model::RecursiveDiversity { attribute, c, l },
-            Self::Closeness { t, ground } => Model::Closeness {
-                attribute,
-                t,
-                ground: match ground {
-                    GroundDistance::Equal => Ground::Equal,
-                    GroundDistance::Ordered => Ground::Ordered,
-                    GroundDistance::Hierarchical => Ground::Hierarchical(tree.to_vec()),
-                },
-            },
+    /// The same of values whose hierarchy is `tree` ([`Ground::Hierarchical`]; empty where nothing asks for it).
+    pub fn over(self, tree: &[Vec<u32>]) -> Requirement<Ground> {
+        match self {
+            Self::Distinct { l } => Requirement::Distinct { l },
+            Self::Entropy { l } => Requirement::Entropy { l },
+            Self::Recursive { c, l } => Requirement::Recursive { c, l },
+            Self::Closeness { t, ground: GroundDistance::Equal } => Requirement::Closeness { t, ground: Ground::Equal },
+            Self::Closeness { t, ground: GroundDistance::Ordered } => {
+                Requirement::Closeness { t, ground: Ground::Ordered }
+            }
+            Self::Closeness { t, ground: GroundDistance::Hierarchical } => {
+                Requirement::Closeness { t, ground: Ground::Hierarchical(tree.to_vec()) }
+            }
         }
     }
 }
@@ -119,45 +107,22 @@ pub enum ModelError {
 
 impl Model {
     /// The name that the configuration uses.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::KAnonymity { .. } => "k_anonymity",
             Self::KMap { .. } => "k_map",
-            Self::DistinctDiversity { .. } | Self::EntropyDiversity { .. } | Self::RecursiveDiversity { .. } => {
-                "l_diversity"
-            }
-            Self::Closeness { .. } => "t_closeness",
+            Self::Sensitive { of: Requirement::Closeness { .. }, .. } => "t_closeness",
+            Self::Sensitive { .. } => "l_diversity",
             Self::Presence { .. } => "delta_presence",
         }
     }
 
     /// The sensitive attribute that it looks at.
-    #[must_use]
     pub fn attribute(&self) -> Option<usize> {
         match *self {
             Self::KAnonymity { .. } | Self::KMap { .. } | Self::Presence { .. } => None,
-            Self::DistinctDiversity { attribute, .. }
-            | Self::EntropyDiversity { attribute, .. }
-            | Self::RecursiveDiversity { attribute, .. }
-            | Self::Closeness { attribute, .. } => Some(attribute),
+            Self::Sensitive { attribute, .. } => Some(attribute),
         }
-    }
-
-    /// Whether "this policy is admissible" is inherited by generalizations although classes are suppressed up to a
-    /// limit above 0 ([FL2] §2.4): k-anonymity, k-map and distinct diversity only.
-    #[must_use]
-    pub fn monotone_under_suppression(&self) -> bool {
-        matches!(self, Self::KAnonymity { .. } | Self::KMap { .. } | Self::DistinctDiversity { .. })
-    }
-
-    /// Whether it is inherited by generalizations when nothing may be suppressed ([FL2] §2.4).
-    ///
-    /// δ-presence with a lower bound is not: a class without released records is nothing to judge, and merged into
-    /// another it lowers that one's share.
-    #[must_use]
-    pub fn monotone_without_suppression(&self) -> bool {
-        !matches!(self, Self::Presence { min, .. } if *min > 0.0)
     }
 }
 
@@ -253,28 +218,30 @@ impl Judge {
                     judge.subjects = true;
                     Prepared::KMap(k)
                 }
-                &Model::DistinctDiversity { attribute, l } => {
-                    unless(l >= 1, "l", "1 or more")?;
-                    Prepared::Distinct(attribute, l)
-                }
-                &Model::EntropyDiversity { attribute, l } => {
-                    unless((1.0..1e9).contains(&l), "l", "1 to a billion")?;
-                    Prepared::Entropy(attribute, l)
-                }
-                &Model::RecursiveDiversity { attribute, c, l } => {
-                    unless(c > 0.0, "c", "above 0 and below 1000")?;
-                    unless(l >= 2, "l", "2 or more")?;
-                    Prepared::Recursive(attribute, ratio(c, "c", "above 0 and below 1000")?, l)
-                }
-                Model::Closeness { attribute, t, ground } => {
-                    unless((0.0..=1.0).contains(t), "t", "0 to 1")?;
-                    let counts = domains[*attribute].counts.clone();
-                    if !fits(ground, counts.len()) {
-                        return Err(ModelError::Tree { attribute: *attribute });
+                Model::Sensitive { attribute, of } => match of {
+                    &Requirement::Distinct { l } => {
+                        unless(l >= 1, "l", "1 or more")?;
+                        Prepared::Distinct(*attribute, l)
                     }
-                    let reference = Reference::new(counts, ground.clone());
-                    Prepared::Closeness(*attribute, ratio(*t, "t", "0 to 1")?, reference)
-                }
+                    &Requirement::Entropy { l } => {
+                        unless((1.0..1e9).contains(&l), "l", "1 to a billion")?;
+                        Prepared::Entropy(*attribute, l)
+                    }
+                    &Requirement::Recursive { c, l } => {
+                        unless(c > 0.0, "c", "above 0 and below 1000")?;
+                        unless(l >= 2, "l", "2 or more")?;
+                        Prepared::Recursive(*attribute, ratio(c, "c", "above 0 and below 1000")?, l)
+                    }
+                    Requirement::Closeness { t, ground } => {
+                        unless((0.0..=1.0).contains(t), "t", "0 to 1")?;
+                        let counts = domains[*attribute].counts.clone();
+                        if !fits(ground, counts.len()) {
+                            return Err(ModelError::Tree { attribute: *attribute });
+                        }
+                        let reference = Reference::new(counts, ground.clone());
+                        Prepared::Closeness(*attribute, ratio(*t, "t", "0 to 1")?, reference)
+                    }
+                },
                 &Model::Presence { min, max } => {
                     unless((0.0..=1.0).contains(&min), "min", "0 to 1")?;
                     unless(min <= max && max <= 1.0, "max", "min to 1")?;
@@ -294,25 +261,21 @@ impl Judge {
     }
 
     /// Records that a class needs before any model can hold: max(k, ⌈ℓ⌉), the m of [FL2] §2.7.
-    #[must_use]
     pub fn smallest_class(&self) -> u64 {
         self.smallest
     }
 
     /// Whether a model looks at sensitive values.
-    #[must_use]
     pub fn needs_values(&self) -> bool {
         self.sensitive
     }
 
     /// Whether a model looks at the population.
-    #[must_use]
     pub fn needs_population(&self) -> bool {
         self.population
     }
 
     /// Whether a model counts subjects.
-    #[must_use]
     pub fn needs_subjects(&self) -> bool {
         self.subjects
     }

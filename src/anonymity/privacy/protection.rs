@@ -25,7 +25,6 @@ pub struct Protection {
 impl Protection {
     /// Values that must belong to as many different subjects: the largest ⌈ℓ⌉ asked for, 0 without diversity. Whoever knows
     /// what `colluders` of them have takes away as many values at most, so there must be as many more.
-    #[must_use]
     pub fn representatives(&self) -> usize {
         match self.requirements.iter().map(Requirement::representatives).max().unwrap_or(0) {
             0 => 0,
@@ -34,13 +33,11 @@ impl Protection {
     }
 
     /// Whether classes are compared with the distribution of a plan.
-    #[must_use]
     pub fn needs_reference(&self) -> bool {
         self.requirements.iter().any(Requirement::needs_reference)
     }
 
     /// Whether the attribute's hierarchy decides which values are near each other.
-    #[must_use]
     pub fn needs_tree(&self) -> bool {
         self.requirements.iter().any(Requirement::needs_tree)
     }
@@ -80,7 +77,8 @@ impl ClassJudge {
             (true, _) => return Ok(None),
         };
         let tree = reference.map(|r| r.tree.as_slice()).unwrap_or_default();
-        let models: Vec<Model> = protection.requirements.iter().map(|requirement| requirement.model(0, tree)).collect();
+        let model = |requirement: &Requirement| Model::Sensitive { attribute: 0, of: requirement.over(tree) };
+        let models: Vec<Model> = protection.requirements.iter().map(model).collect();
         let counts = reference.map(|r| r.subjects.clone()).unwrap_or_default();
         let judge = Judge::new(&models, &[SensitiveDomain { counts, ..SensitiveDomain::default() }])?;
         let positions = reference.map(|r| r.values.iter().copied().zip(0..).collect());
@@ -90,7 +88,6 @@ impl ClassJudge {
 
     /// Whether a class in which exactly `pairs` (value, subject) are shown satisfies everything that is asked. They are
     /// put in order and freed of repetition. A value that the reference does not know is at no distance: it refuses.
-    #[must_use]
     pub fn accepts(&self, pairs: &mut Vec<(u64, u64)>, room: &mut Room) -> bool {
         pairs.sort_unstable();
         pairs.dedup();

@@ -14,7 +14,6 @@ impl Ratio {
     /// The fraction that `value` is written as: its shortest decimal text, cut after fifteen decimals.
     ///
     /// None for negative, infinite and not-a-number values, and from 1,000 upward.
-    #[must_use]
     pub fn of(value: f64) -> Option<Self> {
         if !(0.0..1000.0).contains(&value) {
             return None;
@@ -28,25 +27,21 @@ impl Ratio {
     }
 
     /// As a number.
-    #[must_use]
     pub fn value(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 
     /// ⌊self · count⌋.
-    #[must_use]
     pub fn floor_of(self, count: u64) -> u64 {
         (u128::from(self.numerator) * u128::from(count) / u128::from(self.denominator)) as u64
     }
 
     /// ⌈self · count⌉.
-    #[must_use]
     pub fn ceil_of(self, count: u64) -> u64 {
         (u128::from(self.numerator) * u128::from(count)).div_ceil(u128::from(self.denominator)) as u64
     }
 
     /// Whether `part / whole ≤ self`, exactly; `whole` is above 0.
-    #[must_use]
     pub fn at_least(self, part: u128, whole: u128) -> bool {
         let (numerator, denominator) = (u128::from(self.numerator), u128::from(self.denominator));
         match part.checked_mul(denominator).zip(whole.checked_mul(numerator)) {
@@ -56,7 +51,6 @@ impl Ratio {
     }
 
     /// Whether `part < self · whole`.
-    #[must_use]
     pub fn exceeds(self, part: u64, whole: u64) -> bool {
         u128::from(part) * u128::from(self.denominator) < u128::from(whole) * u128::from(self.numerator)
     }

@@ -5,7 +5,6 @@
 ///
 /// A value with `needed` subjects finds a free one whatever the others took, so that no more of its subjects are looked
 /// at. Time: O(values · `needed`²) at worst, O(pairs) where subjects show one value each.
-#[must_use]
 pub fn represented(pairs: &[(u64, u64)], needed: usize) -> bool {
     let values: Vec<&[(u64, u64)]> =
         pairs.chunk_by(|a, b| a.0 == b.0).map(|of_value| &of_value[..of_value.len().min(needed)]).collect();

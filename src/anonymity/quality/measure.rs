@@ -16,44 +16,19 @@
 
 pub use crate::config::Measure;
 
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// A cost.
-    LowerIsBetter,
-    /// A quality.
-    HigherIsBetter,
-}
-
 impl Measure {
-    /// Every measure, in the order of reports.
-    pub const ALL: [Self; 9] = [
-        Self::Loss,
-        Self::LossGeometric,
-        Self::Precision,
-        Self::Discernibility,
-        Self::Aecs,
-        Self::Nue,
-        Self::NueMonotonic,
-        Self::NueNormalized,
-        Self::KlDivergence,
-    ];
-
-    /// Which way the measure is better.
-    #[must_use]
-    pub fn direction(self) -> Direction {
-        if self == Self::Precision { Direction::HigherIsBetter } else { Direction::LowerIsBetter }
+    /// Whether a higher value is a better one.
+    pub fn is_better_higher(self) -> bool {
+        self == Self::Precision
     }
 
     /// Whether the bound from generalization alone is known from the levels of a policy, without grouping: measures of
     /// cells. Those of classes must count them first.
-    #[must_use]
     pub fn is_of_cells(self) -> bool {
         !matches!(self, Self::Discernibility | Self::Aecs | Self::KlDivergence)
     }
 
     /// The value that is shown for a cost.
-    #[must_use]
     pub fn shown(self, cost: f64, attributes: usize) -> f64 {
         match self {
             Self::Precision => 1.0 - cost,

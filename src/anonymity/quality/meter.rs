@@ -6,6 +6,7 @@ pub use mixed::Part;
 
 use super::Measure;
 use crate::anonymity::domain::Domain;
+use strum::VariantArray;
 
 /// Binary digits after the point of [`ClassSums::size_bits`].
 const POINT: i32 = 40;
@@ -95,7 +96,6 @@ pub struct Worth(pub Vec<(Measure, f64)>);
 
 impl Worth {
     /// The value of one measure.
-    #[must_use]
     pub fn of(&self, wanted: Measure) -> f64 {
         self.0.iter().find(|(measure, _)| *measure == wanted).map_or(f64::NAN, |&(_, value)| value)
     }
@@ -104,21 +104,18 @@ impl Worth {
 impl Meter {
     /// The meter of a table of `records` records, where `counts[a][v]` of them have value v of attribute a, and whose
     /// distinct raw tuples have the sums `raw`.
-    #[must_use]
     pub fn new(domains: &[Domain], counts: &[Vec<u64>], records: u64, raw: ClassSums) -> Self {
         let attributes = domains.iter().zip(counts).map(|(d, c)| AttributeMeter::new(d, c, records)).collect();
         Self { records, attributes, raw_bits: raw.size_bits }
     }
 
     /// Records of the table.
-    #[must_use]
     pub fn records(&self) -> u64 {
         self.records
     }
 
     /// The least cost of a policy at `levels` and of all its generalizations, known without grouping. `suppressed`
     /// records are known to be suppressed at least.
-    #[must_use]
     pub fn bound(&self, measure: Measure, levels: &[u8], suppressed: u64) -> f64 {
         let at = |(attribute, &level): (usize, &u8)| &self.attributes[attribute].levels[level as usize];
         let levels = levels.iter().enumerate().map(at);
@@ -150,7 +147,6 @@ impl Meter {
 
     /// The least cost of a policy whose classes, before any is suppressed, have the sums `all`, and of all its
     /// generalizations. For measures of cells this is [`bound`](Self::bound).
-    #[must_use]
     pub fn class_bound(&self, measure: Measure, levels: &[u8], all: ClassSums) -> f64 {
         match measure {
             Measure::Discernibility => all.squares as f64,
@@ -166,57 +162,60 @@ impl Meter {
 
     /// The cost of a policy: what its levels cost, and what its suppressed records add. `kept` are the sums over the
     /// classes that leave.
-    #[must_use]
     pub fn cost(&self, measure: Measure, levels: &[u8], suppressed: Suppressed<'_>, kept: ClassSums) -> f64 {
-        let n = self.records as f64;
-        let s = suppressed.records as f64;
-        let levels_cells = self.levels(levels).zip(suppressed.cells);
-        match measure {
-            Measure::Loss | Measure::LossGeometric => {
-                let loss = |(level, cells): (&LevelMeter, &Vec<u64>)| {
-                    let more = cells.iter().zip(&level.suppression).map(|(&count, &each)| count as f64 * each);
-                    level.loss + more.sum::<f64>()
-                };
-                self.combined(measure, levels_cells.map(loss))
-            }
-            Measure::Precision => {
-                let share = if n > 0.0 { s / n } else { 0.0 };
-                self.combined(measure, self.levels(levels).map(|level| level.height + share * (1.0 - level.height)))
-            }
-            Measure::NueMonotonic => self.combined(measure, self.levels(levels).map(|level| level.entropy)),
-            Measure::Nue | Measure::NueNormalized => {
-                let entropy = |(level, cells): (&LevelMeter, &Vec<u64>)| {
+        let (n, s) = (self.records as f64, suppressed.records as f64);
+        let share = if n > 0.0 { s / n } else { 0.0 };
+        let mut hidden = 0.0;
+        if measure == Measure::KlDivergence && s > 0.0 {
+            hidden = s * self.attributes.iter().map(|attribute| attribute.values).sum::<f64>();
+        }
+        let of = |(level, cells): (&LevelMeter, &Vec<u64>)| {
+            let weighted =
+                |each: &[f64]| cells.iter().zip(each).map(|(&count, &each)| count as f64 * each).sum::<f64>();
+            match measure {
+                Measure::Loss | Measure::LossGeometric => level.loss + weighted(&level.suppression),
+                Measure::Precision => level.height + share * (1.0 - level.height),
+                Measure::NueMonotonic => level.entropy,
+                Measure::Nue | Measure::NueNormalized => {
                     let present = cells.iter().filter(|&&count| count > 0);
                     let more = present.map(|&count| count as f64 * (s / count as f64).log2().max(0.0));
                     level.entropy + more.sum::<f64>()
-                };
-                self.combined(measure, levels_cells.map(entropy))
+                }
+                Measure::KlDivergence => level.cover - weighted(&level.cover_of),
+                Measure::Discernibility | Measure::Aecs => 0.0,
             }
-            Measure::Discernibility => {
-                (kept.squares + u128::from(suppressed.records) * u128::from(self.records)) as f64
-            }
-            Measure::Aecs => n / (kept.classes + u64::from(suppressed.records > 0)).max(1) as f64,
+        };
+        self.total(measure, self.levels(levels).zip(suppressed.cells).map(of), hidden, suppressed.records, kept)
+    }
+
+    /// The cost of a release from what each attribute adds: its cost, or for the divergence Σ log₂(occurring values that a cell covers),
+    /// beside what the `hidden` cells cover.
+    fn total(
+        &self,
+        measure: Measure,
+        attributes: impl Iterator<Item = f64>,
+        hidden: f64,
+        suppressed: u64,
+        kept: ClassSums,
+    ) -> f64 {
+        match measure {
+            Measure::Discernibility => (kept.squares + u128::from(suppressed) * u128::from(self.records)) as f64,
+            Measure::Aecs => self.records as f64 / (kept.classes + u64::from(suppressed > 0)).max(1) as f64,
             Measure::KlDivergence => {
-                let mut bits = kept;
-                let mut cover = 0.0;
-                if suppressed.records > 0 {
-                    bits.add_bits(suppressed.records);
-                    cover += s * self.attributes.iter().map(|attribute| attribute.values).sum::<f64>();
+                let mut all = kept;
+                if suppressed > 0 {
+                    all.add_bits(suppressed);
                 }
-                for (level, cells) in levels_cells {
-                    let gone: f64 = cells.iter().zip(&level.cover_of).map(|(&count, &bits)| count as f64 * bits).sum();
-                    cover += level.cover - gone;
-                }
-                self.divergence(bits.size_bits, cover)
+                self.divergence(all.size_bits, attributes.fold(hidden, |sum, cover| sum + cover))
             }
+            _ => self.combined(measure, attributes),
         }
     }
 
     /// Every measure of a policy, as shown.
-    #[must_use]
     pub fn worth(&self, levels: &[u8], suppressed: Suppressed<'_>, kept: ClassSums) -> Worth {
         let value = |measure: Measure| measure.shown(self.cost(measure, levels, suppressed, kept), levels.len());
-        Worth(Measure::ALL.into_iter().map(|measure| (measure, value(measure))).collect())
+        Worth(Measure::VARIANTS.iter().map(|&measure| (measure, value(measure))).collect())
     }
 
     fn levels<'a>(&'a self, levels: &'a [u8]) -> impl Iterator<Item = &'a LevelMeter> {

@@ -9,6 +9,6 @@ mod measure;
 mod meter;
 mod rce;
 
-pub use measure::{Direction, Measure};
+pub use measure::Measure;
 pub use meter::{ClassSums, Meter, Part, Suppressed, Worth};
 pub use rce::{Densities, Rce};

@@ -33,7 +33,6 @@ pub struct Densities(Vec<Vec<Vec<f64>>>);
 
 impl Densities {
     /// Of the quasi attributes with these `domains`; `counts[a][v]` records have the value v of attribute a.
-    #[must_use]
     pub fn new(domains: &[Domain], counts: &[Vec<u64>]) -> Self {
         let of = |(domain, counts): (&Domain, &Vec<u64>)| {
             let level = |level: &crate::anonymity::domain::Level| {
@@ -50,7 +49,6 @@ impl Densities {
 
     /// What every policy at these `levels` costs at least, whatever is suppressed or inserted: marginal RCE of generalization
     /// alone. Never falls from a policy to its generalizations.
-    #[must_use]
     pub fn bound(&self, levels: &[u8], counts: &[Vec<u64>]) -> f64 {
         let of = |((densities, counts), &level): ((&Vec<Vec<f64>>, &Vec<u64>), &u8)| -> f64 {
             let lost = densities[usize::from(level)].iter().zip(counts).map(|(d, &count)| (1.0 - d) * count as f64);
@@ -61,7 +59,6 @@ impl Densities {
 
     /// Of a record that has these `values` and leaves at `levels`, whose sensitive cell covers `1 / beside` values and whose line
     /// is no counterfeit with probability `genuine`.
-    #[must_use]
     pub fn of_record(&self, values: impl Iterator<Item = u32>, levels: &[u8], beside: f64, genuine: f64) -> Rce {
         let weight = 2.0 * genuine - genuine * genuine;
         let densities = self.0.iter().zip(values).zip(levels);
@@ -76,7 +73,6 @@ impl Densities {
     }
 
     /// Of a record that does not leave.
-    #[must_use]
     pub fn of_suppressed(&self) -> Rce {
         Rce { marginal: self.0.len() as f64 + 1.0, joint: 1.0 }
     }

@@ -31,7 +31,6 @@ pub struct Number {
 
 /// The rows whose number gives way to another, with the one that takes its place, in steps. `numbers` are of records that are alike in
 /// all else that leaves with them; `crowd` people are asked for. The order of the records decides nothing.
-#[must_use]
 pub fn altered(mut numbers: Vec<Number>, alteration: Alteration, crowd: usize) -> Vec<(u32, i64)> {
     numbers.sort_by_key(|number| (number.steps, number.row));
     let by: Vec<&[Number]> = numbers.chunk_by(|a, b| a.steps == b.steps).collect();

@@ -1,49 +1,31 @@
 //! Counting distinct subjects by equivalence class, up to k and no further.
 
+use crate::anonymity::numbering::Numbering;
 use crate::records::holders::Holders;
 pub use crate::records::subject::NO_SUBJECT;
 
-/// Equivalence classes of some rows with their distinct subjects, saturating at k.
-///
-/// An open-addressing table over class keys that are already uniform (sums of keyed digests), reused from one
-/// lattice node to the next without being cleared: a slot counts only if it carries the current epoch.
+/// Equivalence classes of some rows with their distinct subjects, saturating at k. Their keys are uniform already: sums of keyed
+/// digests.
 pub struct CrowdTable {
     k: usize,
-    mask: usize,
-    epoch: u32,
-    slots: Vec<Slot>,
+    rows: usize,
+    numbers: Numbering<u128>,
     /// By class: its key, how many subjects are known, and room for k of them.
     keys: Vec<u128>,
     counts: Vec<u32>,
     subjects: Vec<u64>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    key: u128,
-    epoch: u32,
-    class: u32,
-}
-
 impl CrowdTable {
     /// A table for classes that need `k` subjects, among up to `rows` rows.
-    #[must_use]
     pub fn new(k: usize, rows: usize) -> Self {
-        let capacity = (rows.max(8) * 2).next_power_of_two();
-        Self {
-            k,
-            mask: capacity - 1,
-            epoch: 0,
-            slots: vec![Slot::default(); capacity],
-            keys: Vec::new(),
-            counts: Vec::new(),
-            subjects: Vec::new(),
-        }
+        let numbers = Numbering::default();
+        Self { k, rows, numbers, keys: Vec::new(), counts: Vec::new(), subjects: Vec::new() }
     }
 
     /// Forgets all classes, in constant time.
     pub fn restart(&mut self) {
-        self.epoch += 1;
+        self.numbers.restart(self.rows);
         self.keys.clear();
         self.counts.clear();
         self.subjects.clear();
@@ -52,28 +34,13 @@ impl CrowdTable {
     /// Adds a row of `class`; returns the number of the class.
     #[inline]
     pub fn add(&mut self, class: u128, subject: u64) -> u32 {
-        #[allow(clippy::cast_possible_truncation, reason = "the low bits of a uniform key are its hash")]
-        let mut at = class as usize & self.mask;
-        let number = loop {
-            let slot = self.slots[at];
-            if slot.epoch != self.epoch {
-                break self.open(at, class);
-            }
-            if slot.key == class {
-                break slot.class;
-            }
-            at = (at + 1) & self.mask;
-        };
+        let (number, is_new) = self.numbers.number(class, class as usize);
+        if is_new {
+            self.keys.push(class);
+            self.counts.push(0);
+            self.subjects.resize(self.subjects.len() + self.k, 0);
+        }
         self.join(number as usize, subject);
-        number
-    }
-
-    fn open(&mut self, at: usize, class: u128) -> u32 {
-        let number = u32::try_from(self.counts.len()).expect("fewer classes than rows, fewer rows than 2^32");
-        self.slots[at] = Slot { key: class, epoch: self.epoch, class: number };
-        self.keys.push(class);
-        self.counts.push(0);
-        self.subjects.resize(self.subjects.len() + self.k, 0);
         number
     }
 
@@ -98,15 +65,8 @@ impl CrowdTable {
         }
     }
 
-    /// Number of classes since the last [`restart`](Self::restart).
-    #[must_use]
-    pub fn classes(&self) -> usize {
-        self.counts.len()
-    }
-
     /// Whether a class has its crowd.
     #[inline]
-    #[must_use]
     pub fn supported(&self, class: u32) -> bool {
         self.counts[class as usize] as usize >= self.k
     }

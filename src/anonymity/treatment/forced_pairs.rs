@@ -19,15 +19,14 @@
 //! give up after a number of steps that depends on the batch alone: what could not be cleared by then is withdrawn. Where all
 //! questions together take more than [`STEPS_IN_ALL`], the lighter of the two groups is withdrawn as a whole.
 
-mod cells;
 mod light;
 #[cfg(test)]
 mod tests;
 mod view;
 
-pub use cells::{Above, GroupCells};
 use light::{Answer, Depth, People, Question};
 use rayon::prelude::*;
+pub use view::{Above, GroupCells};
 use view::{Rows, View};
 
 /// Withdraws fragments until no pair of label sets of two groups is forced below `k`; returns how many.
@@ -37,23 +36,7 @@ use view::{Rows, View};
 ///
 /// Time: one pass over the cells, and one over the classes of each other group for every heavy label that can force
 /// anything, in the usual case.
-pub fn withdraw_forced_pairs(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
-    withdraw_forced_pairs_among(groups, subjects, k, Records::OfLargest, &mut Steps::default())
-}
-
-/// How many records a reader can count at least, beside those of two groups together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Records {
-    /// As many as the largest group has fragments.
-    OfLargest,
-    /// So many, and as many as the largest group has.
-    Known(usize),
-    /// The groups have different rows by design: of two groups no more is known than the rows of both.
-    OfBoth,
-}
-
-/// As [`withdraw_forced_pairs`], where so many `records` are known of.
-pub fn withdraw_forced_pairs_among(
+pub fn withdraw_forced_pairs(
     groups: &mut [GroupCells],
     subjects: &[u64],
     k: usize,
@@ -72,6 +55,17 @@ pub fn withdraw_forced_pairs_among(
             return withdrawn;
         }
     }
+}
+
+/// How many records a reader can count at least, beside those of two groups together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// As many as the largest group has fragments.
+    OfLargest,
+    /// So many, and as many as the largest group has.
+    Known(usize),
+    /// The groups have different rows by design: of two groups no more is known than the rows of both.
+    OfBoth,
 }
 
 /// All sets X of one group from P up to P with all of `further`.
@@ -121,7 +115,6 @@ impl Steps {
     }
 
     /// Those of one of so many `parts` of a batch.
-    #[must_use]
     pub fn of_part(parts: usize) -> Self {
         Self::of_batch(STEPS_IN_ALL / parts.max(1))
     }

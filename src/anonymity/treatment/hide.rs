@@ -109,7 +109,6 @@ enum Turn {
 
 impl Hiding<'_> {
     /// Settles the sensitive cells of `rows`, the lines of the group that are to leave.
-    #[must_use]
     pub fn settle(&self, mut sides: Vec<Side>, mut rows: Vec<u32>, models: &mut dyn Models) -> Hidden {
         let mut joint: HashSet<u128, BuildClassKeyHash> = HashSet::default();
         let mut failing = Vec::new();

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 /// other groups, until nothing changes.
 ///
 /// `wishes[row]` and the result are by row of the batch. Rows only ever stop waiting, so it ends.
-#[must_use]
 pub fn let_stay_supported(wishes: Vec<bool>, assignments: &[Assignment], subjects: &[u64], k: usize) -> Vec<bool> {
     let mut waiting = wishes;
     if !waiting.contains(&true) {

@@ -21,7 +21,6 @@ pub struct Mask {
 impl Mask {
     /// The rows marked for each group. `scattered`: the lines of one subject may be of different rows; `one_each`: no two
     /// marked rows of one group are of one subject.
-    #[must_use]
     pub fn new(groups: Vec<Option<Vec<bool>>>, scattered: bool, one_each: bool) -> Self {
         Self { groups, scattered, one_each }
     }
@@ -36,19 +35,16 @@ impl Mask {
     }
 
     /// Whether a row takes part in a group.
-    #[must_use]
     pub fn takes_part(&self, group: usize, row: usize) -> bool {
         self.groups.get(group).and_then(Option::as_ref).is_none_or(|marks| marks[row])
     }
 
     /// Whether a row takes part in any of `groups` groups.
-    #[must_use]
     pub fn is_in(&self, groups: usize, row: usize) -> bool {
         (0..groups).any(|group| self.takes_part(group, row))
     }
 
     /// Of `rows`, those that take part in a group.
-    #[must_use]
     pub fn among<'a>(&self, group: usize, rows: &'a [u32]) -> Cow<'a, [u32]> {
         match self.groups.get(group) {
             Some(Some(marks)) => rows.iter().copied().filter(|row| marks[*row as usize]).collect(),
@@ -57,7 +53,6 @@ impl Mask {
     }
 
     /// Of `rows`, those that take part in any of `groups` groups.
-    #[must_use]
     pub fn present<'a>(&self, groups: usize, rows: &'a [u32]) -> Cow<'a, [u32]> {
         if self.groups.iter().all(Option::is_some) && !self.groups.is_empty() {
             rows.iter().copied().filter(|row| self.is_in(groups, *row as usize)).collect()
@@ -69,7 +64,6 @@ impl Mask {
     /// Whose lines counting would join: by row of the batch a number, equal for the rows of one subject, and the subject
     /// of each number. `None` where lines are joined by row: no group says things once a window, or a subject may have
     /// several lines of a group, so that its lines of another could belong to any of them.
-    #[must_use]
     pub fn slots(&self, subjects: &[u64]) -> Option<Slots> {
         if !self.scattered || !self.one_each {
             return None;
@@ -97,7 +91,6 @@ pub struct Slots {
 
 impl Slots {
     /// A column by slot: the cell of the row that says something, else suppressed.
-    #[must_use]
     pub fn gather(&self, column: &[CellId]) -> Vec<CellId> {
         let mut slots = vec![SUPPRESSED; self.subjects.len()];
         for (&slot, &cell) in self.of_row.iter().zip(column) {
@@ -109,7 +102,6 @@ impl Slots {
     }
 
     /// Whom each slot counts for, where its rows count for `subjects`.
-    #[must_use]
     pub fn counting(&self, subjects: &[u64]) -> Vec<u64> {
         let mut counting = self.subjects.clone();
         for (&slot, &subject) in self.of_row.iter().zip(subjects) {
@@ -119,7 +111,6 @@ impl Slots {
     }
 
     /// What the rows are worth, by slot: that of the row that is worth most.
-    #[must_use]
     pub fn worth(&self, worth: &[f32]) -> Vec<f32> {
         let mut slots = vec![0.0_f32; self.subjects.len()];
         for (&slot, &worth) in self.of_row.iter().zip(worth) {

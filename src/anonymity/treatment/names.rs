@@ -19,7 +19,6 @@ pub struct GroupNames {
 }
 
 /// The layouts of `plan`'s groups as rows that have every attribute of all groups, in the order of the schema.
-#[must_use]
 pub fn joined_layouts(plan: &Plan, attribute_names: &[&str], format: &LineFormat) -> Vec<LineLayout> {
     let columns: BTreeSet<usize> = plan.groups.iter().flat_map(Group::attributes).collect();
     let names: Vec<&str> = columns.iter().map(|&a| attribute_names[a]).collect();
@@ -38,20 +37,17 @@ fn name_set(attributes: &[usize], attribute_names: &[&str]) -> String {
 }
 
 /// The digest that the classes of a group begin with.
-#[must_use]
 pub fn class_base(group: &Group, attribute_names: &[&str], digest: impl Fn(&str) -> u128) -> u128 {
     digest(&format!("class of {}", name_set(&group.quasi, attribute_names)))
 }
 
 /// The name of a group among what waits and what has been said: it stays the same as long as its attributes do.
-#[must_use]
 pub fn turn_name(group: &Group, attribute_names: &[&str], digest: impl Fn(&str) -> u128) -> u128 {
     let names = group.attributes().into_iter().map(|a| attribute_names[a]);
     digest(&format!("lines of {}", names.map(|n| format!("{}:{n}", n.len())).collect::<String>()))
 }
 
 /// Names the groups of `plan` for the treatment: `digest` is a keyed digest of a text.
-#[must_use]
 pub fn group_names(
     plan: &Plan,
     attribute_names: &[&str],

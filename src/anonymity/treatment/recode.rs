@@ -38,7 +38,6 @@ pub struct Assignment {
 
 impl Assignment {
     /// Nothing is released of `rows` rows.
-    #[must_use]
     pub fn nothing(rows: usize) -> Self {
         Self { node: vec![UNRELEASED; rows], class: vec![0; rows], muted: Vec::new() }
     }
@@ -46,7 +45,6 @@ impl Assignment {
 
 impl<'a> QuasiColumns<'a> {
     /// `columns` and `subjects` are the batch's (all attributes, all rows); `base` names the set of attributes.
-    #[must_use]
     pub fn new(
         base: u128,
         attributes: &[usize],
@@ -94,13 +92,11 @@ impl<'a> QuasiColumns<'a> {
 /// finer in this batch. `release::narrowing` recounts it.
 ///
 /// Time: O(Σ over nodes of the rows left × attributes); memory: O(rows × k).
-#[must_use]
 pub fn recode(columns: &QuasiColumns<'_>, ladder: &[Node], rows: &[u32], k: usize) -> Assignment {
     recode_beside(columns, ladder, rows, k, &Holders::default())
 }
 
 /// As [`recode`], where classes also count the people whom they have `beside` the rows.
-#[must_use]
 pub fn recode_beside(
     columns: &QuasiColumns<'_>,
     ladder: &[Node],

@@ -10,7 +10,6 @@ use super::proposal::{Proposal, Unreleased};
 use super::recode::{Assignment, QuasiColumns, UNRELEASED, recode};
 pub use super::sensitive::Protected;
 use super::sensitive::StreamModels;
-use super::shared::Shared;
 use crate::anonymity::plan::{Group, Plan};
 use crate::config::Config;
 use crate::ledger::per_subject::{LedgerAt, SupportersAt};
@@ -24,33 +23,25 @@ mod fragments;
 mod guard;
 mod propose;
 
+use fragments::Shared;
+
 /// A record waits only where its mean loss would be above this.
 const HOLD_ABOVE_LOSS: f32 = 0.05;
 
 /// The settings of the treatment that are not the plan's.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Distinct subjects that a class needs, at least 2.
+    /// Distinct subjects that a class needs, at least 2; a batch with fewer releases nothing.
     pub k: usize,
-    /// A batch with fewer distinct subjects releases nothing. At least k.
-    pub min_subjects: usize,
     /// How many batches a record may wait for a better class.
     pub max_hold_batches: u8,
-    /// Only records whose mean loss is above this wait, 0 to 1.
-    pub hold_above_loss: f32,
 }
 
 impl Policy {
     /// The settings of a configuration.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
-        let k = config.privacy.crowd();
-        Self {
-            k,
-            min_subjects: k,
-            max_hold_batches: u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX),
-            hold_above_loss: HOLD_ABOVE_LOSS,
-        }
+        let max_hold_batches = u8::try_from(config.privacy.max_hold_batches).unwrap_or(u8::MAX);
+        Self { k: config.privacy.crowd(), max_hold_batches }
     }
 }
 
@@ -83,7 +74,6 @@ pub struct Rules<'a> {
 }
 
 /// Treats `records` by `rules`: the proposal of what may leave. `ledger` knows how long each subject has been seen, and its budget.
-#[must_use]
 pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) -> Proposal {
     let Records { batch, mask, waited, last } = *records;
     let Rules { plan, names, books, policy, protected } = *rules;
@@ -94,7 +84,7 @@ pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) ->
     let batch = counting.as_ref().unwrap_or(batch);
     let shared = Shared::of(plan);
     let scene = Scene { batch, owners, mask, plan, shared, names, books, policy, protected, ledger };
-    if !has_subjects(batch, &mask.present(plan.groups.len(), &rows), policy.min_subjects) {
+    if !has_subjects(batch, &mask.present(plan.groups.len(), &rows), policy.k) {
         return scene.nothing(Unreleased::Quiet);
     }
     let mut assignments = scene.assign(&rows);
@@ -152,7 +142,7 @@ impl Scene<'_> {
         }
         let dear = |row: &u32| {
             waited[*row as usize] < self.policy.max_hold_batches
-                && self.loss(assignments, *row).is_some_and(|loss| loss > self.policy.hold_above_loss)
+                && self.loss(assignments, *row).is_some_and(|loss| loss > HOLD_ABOVE_LOSS)
         };
         let wishes: Vec<bool> = rows.iter().map(dear).collect();
         let waiting = let_stay_supported(wishes, assignments, &self.batch.subjects, self.policy.k);
@@ -167,29 +157,19 @@ impl Scene<'_> {
 
     /// The node and class of every row, by group.
     fn assign(&self, rows: &[u32]) -> Vec<Assignment> {
-        self.plan
-            .groups
-            .par_iter()
-            .zip(&self.names.bases)
-            .enumerate()
-            .map(|(number, (group, &base))| self.assign_group(group, base, &self.mask.among(number, rows)))
-            .collect()
+        let groups = self.plan.groups.par_iter().zip(&self.names.bases).enumerate();
+        groups.map(|(at, (group, &base))| self.assign_group(group, base, &self.mask.among(at, rows))).collect()
     }
 
     /// The same in one group, within everybody's budget.
     fn assign_group(&self, group: &Group, base: u128, rows: &[u32]) -> Assignment {
         let room = self.rows() * self.plan.groups.len();
         let mut assignment = within_budget(base, &self.batch.subjects, self.budget(), room, |subjects| {
-            self.recode_group(group, base, rows, subjects)
+            let columns = QuasiColumns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
+            recode(&columns, &group.ladder, rows, self.policy.k)
         });
         self.leave_out_silent(group, &mut assignment);
         assignment
-    }
-
-    /// The same, where the rows count for `subjects`.
-    fn recode_group(&self, group: &Group, base: u128, rows: &[u32], subjects: &[u64]) -> Assignment {
-        let columns = QuasiColumns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
-        recode(&columns, &group.ladder, rows, self.policy.k)
     }
 
     /// Leaves out classes that cannot hide their sensitive cells. They do not go on to coarser nodes: an observer who knows the
@@ -233,17 +213,11 @@ impl Scene<'_> {
             stays[row as usize] = false;
         }
         let mut cells = vec![Vec::new(); self.books.len()];
-        let by_group: Vec<Vec<(usize, Vec<CellId>)>> = self
-            .plan
-            .groups
-            .par_iter()
-            .zip(&self.names.bases)
-            .zip(assignments)
-            .enumerate()
-            .map(|(number, ((group, &base), assignment))| {
-                self.group_cells(group, base, assignment, &self.mask.among(number, rows), &stays)
-            })
-            .collect();
+        let groups = self.plan.groups.par_iter().zip(&self.names.bases).zip(assignments).enumerate();
+        let of_group = |(at, ((group, &base), assignment)): (usize, ((&Group, &u128), &Assignment))| {
+            self.group_cells(group, base, assignment, &self.mask.among(at, rows), &stays)
+        };
+        let by_group: Vec<Vec<(usize, Vec<CellId>)>> = groups.map(of_group).collect();
         for (attribute, column) in by_group.into_iter().flatten() {
             cells[attribute] = column;
         }

@@ -2,7 +2,7 @@
 
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::planner::GroupShape;
-use crate::anonymity::planner::wishes::{Apart, Wish, WishAnswer};
+use crate::anonymity::planner::grouping::{Apart, Wish, WishAnswer};
 use crate::records::schema::Schema;
 use crate::start::chosen::Grown;
 

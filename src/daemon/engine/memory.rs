@@ -1,7 +1,7 @@
 //! What the engine remembers besides the ledger, and how it forgets: the model and the dictionaries.
 
 use super::core::Engine;
-use crate::records::codebook::Code;
+use crate::records::codebook::{Code, mark_used, remap};
 use crate::records::table::Batch;
 use crate::risk::multigrid::CoarseError;
 use crate::telemetry::{Limit, LimitReached};
@@ -64,13 +64,13 @@ impl Engine {
         let codes = self.coding.books[attribute].codes();
         let mut used = vec![false; codes];
         self.learning.model.mark_used(attribute, &mut used);
-        self.held.batch.mark_used(attribute, &mut used);
-        self.learning.sample.mark_used(attribute, &mut used);
+        mark_used(self.held.batch.columns[attribute].iter().copied(), &mut used);
+        mark_used(self.learning.sample.column(attribute).iter().copied(), &mut used);
         let map = self.coding.books[attribute].retain(&used);
         self.coding.numbering += 1;
         self.renumber_model(attribute, &map);
-        self.held.batch.remap(attribute, &map);
-        self.learning.sample.remap(attribute, &map);
+        remap(&mut self.held.batch.columns[attribute], &map);
+        remap(self.learning.sample.column_mut(attribute), &map);
         self.learning.model.watch(&self.learning.baseline, &self.coding.books);
         self.renumbered();
     }

@@ -15,7 +15,7 @@
 use crate::anonymity::planner::drift::{Baseline, Watch};
 use crate::daemon::state::records::Progress;
 use crate::daemon::state::rows::RowBlock;
-use crate::records::codebook::{ABSENT, Code, Codebook};
+use crate::records::codebook::{ABSENT, Code, Codebook, mark_used, remap};
 use crate::records::table::Batch;
 use crate::records::window::Window;
 use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
@@ -298,7 +298,7 @@ impl Model {
 
     /// Marks the codes that a row of the window, or what is left of an older one, holds.
     pub fn mark_used(&self, attribute: usize, used: &mut [bool]) {
-        self.window.mark_used(attribute, used);
+        mark_used(self.window.codes(attribute), used);
         let Ok(place) = self.attributes.binary_search(&attribute) else { return };
         for (code, used) in used.iter_mut().enumerate() {
             *used |= self.marginals.n(place, code as Code) > 0;
@@ -310,7 +310,7 @@ impl Model {
     /// # Errors
     /// When a code that is still counted is not in `map`.
     pub fn remap(&mut self, attribute: usize, map: &[Code]) -> Result<(), CoarseError> {
-        self.window.remap(attribute, map);
+        remap(self.window.codes_mut(attribute), map);
         if let (Some(weight), Ok(place)) = (&mut self.weight, self.kept.binary_search(&attribute)) {
             weight.remap(place, map);
         }

@@ -3,11 +3,10 @@
 use super::core::Engine;
 use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::reference::{ReferenceCounts, resolve};
-use crate::anonymity::privacy::protection::{ClassJudge, GroundDistance, Protection, Reference, Requirement};
+use crate::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
 use crate::anonymity::treatment::treat::{GroupNames, Protected};
 use crate::records::holders::Holders;
 use crate::release::given::{GroupTerms, NarrowingTerms};
-use crate::release::models::{Claim, Distance};
 use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::repetition::LineLimit;
 use crate::telemetry::{Limit, LimitReached};
@@ -54,30 +53,12 @@ fn protected_terms(
         Some(ProtectedTerms {
             attribute: protection.attribute,
             column,
-            claims: protection.requirements.iter().map(|r| claim(*r, reference)).collect(),
+            claims: protection.requirements.iter().map(|requirement| requirement.over(&reference.tree)).collect(),
             representatives: protection.representatives(),
             reference: shares,
         })
     });
     terms.collect()
-}
-
-/// What is recounted of a requirement. Written apart from what the treatment judges by, and of every requirement: what is asked
-/// for and not recounted does not compile.
-fn claim(requirement: Requirement, reference: &Reference) -> Claim {
-    match requirement {
-        Requirement::Distinct { l } => Claim::Distinct { l },
-        Requirement::Entropy { l } => Claim::Entropy { l },
-        Requirement::Recursive { c, l } => Claim::Recursive { c, l },
-        Requirement::Closeness { t, ground } => Claim::Closeness {
-            t,
-            ground: match ground {
-                GroundDistance::Equal => Distance::Equal,
-                GroundDistance::Ordered => Distance::Ordered,
-                GroundDistance::Hierarchical => Distance::Hierarchical(reference.tree.clone()),
-            },
-        },
-    }
 }
 
 impl Engine {

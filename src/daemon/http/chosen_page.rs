@@ -1,7 +1,7 @@
 //! Groups that the planner chose, as `GET /plan` shows them: names, and figures so coarse that one record of the sample changes them
 //! but by a draw that nobody foresees (docs/threats.md, 28).
 
-use crate::anonymity::planner::wishes::Apart;
+use crate::anonymity::planner::grouping::Apart;
 use crate::config::Treat;
 use crate::start::chosen::Grown;
 use crate::start::composition::Treated;
@@ -73,7 +73,7 @@ mod tests {
     use crate::anonymity::planner::GroupShape;
     use crate::anonymity::planner::coverage::Standing;
     use crate::anonymity::planner::grouping::GrownGroup;
-    use crate::anonymity::planner::wishes::{Wish, WishAnswer};
+    use crate::anonymity::planner::grouping::{Wish, WishAnswer};
     use crate::config::{Grouping, Preset};
     use crate::start::composition::By;
 

@@ -3,14 +3,12 @@ use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::{GroupShape, make_plan};
 use crate::counting::cuda::emulator::Emulator;
 use crate::counting::{Arrival, Device, DeviceError, Wanted};
-use crate::records::digest::DigestKey;
-use crate::records::raw::{Coordinate, Token};
-use crate::records::schema::Schema;
+use crate::records::codebook::books_of;
+use crate::records::raw::Token;
 use crate::records::table::Batch;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 
 const WIDTH: usize = 4;
@@ -19,16 +17,13 @@ const K: usize = 3;
 fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (EvidenceInput, PlannerSettings) {
     let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\n");
     let text = format!("name = \"t\"\n{}", ["a", "b", "c", "d"].map(attribute).concat());
-    let schema = Schema::parse(&text, "t.toml", Path::new("")).expect("a schema");
-    let book = |a: &Arc<_>| Codebook::new(Arc::clone(a), &DigestKey([3; 32]), 1000).expect("a codebook");
-    let mut books: Vec<Codebook> = schema.attributes.iter().map(book).collect();
+    let mut books = books_of(&text, 1000);
     let mut batch = Batch::new(WIDTH);
     for (number, row) in rows.iter().enumerate() {
         for ((column, book), value) in batch.columns.iter_mut().zip(&mut books).zip(row) {
             column.push(book.encode(Token::Text(&format!("v{value}"))).expect("a text"));
         }
         batch.subjects.push(number as u64 / 2 + 1);
-        batch.coordinates.push(Coordinate { topic: 0, partition: 0, offset: number as i64, element: 0 });
     }
     let mut sample = Sample::new(WIDTH, 100, 100);
     sample.add(&batch, 0);

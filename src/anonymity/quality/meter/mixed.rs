@@ -7,6 +7,7 @@
 
 use super::{ClassSums, Measure, Meter, Worth};
 use crate::anonymity::domain::{Domain, Level};
+use strum::VariantArray;
 
 /// Records that share their levels.
 #[derive(Clone, Debug)]
@@ -47,7 +48,6 @@ struct Sums {
 impl Meter {
     /// Every measure of a release in `parts` with the records of `gone` suppressed, as shown. `counts[a][v]` records of
     /// the whole table have value v of attribute a; `kept` are the sums over the classes that leave.
-    #[must_use]
     pub fn worth_of_parts(
         &self,
         domains: &[Domain],
@@ -70,25 +70,16 @@ impl Meter {
             .collect();
         let (n, s) = (self.records as f64, gone.records());
         let share = |sum: f64| if n > 0.0 { sum / n } else { 0.0 };
-        let cost = |measure: Measure| match measure {
-            Measure::Loss | Measure::LossGeometric => self.combined(measure, sums.iter().map(|a| share(a.loss))),
-            Measure::Precision => self.combined(measure, sums.iter().map(|a| share(a.height))),
-            Measure::NueMonotonic => self.combined(measure, sums.iter().map(|a| a.entropy)),
-            Measure::Nue | Measure::NueNormalized => {
-                self.combined(measure, sums.iter().map(|a| a.entropy + a.suppressed_entropy))
-            }
-            Measure::Discernibility => (kept.squares + u128::from(s) * u128::from(self.records)) as f64,
-            Measure::Aecs => n / (kept.classes + u64::from(s > 0)).max(1) as f64,
-            Measure::KlDivergence => {
-                let mut all = kept;
-                if s > 0 {
-                    all.add_bits(s);
-                }
-                self.divergence(all.size_bits, sums.iter().map(|a| a.cover).sum())
-            }
+        let of = |measure: Measure, a: &Sums| match measure {
+            Measure::Loss | Measure::LossGeometric => share(a.loss),
+            Measure::Precision => share(a.height),
+            Measure::NueMonotonic => a.entropy,
+            Measure::Nue | Measure::NueNormalized => a.entropy + a.suppressed_entropy,
+            _ => a.cover,
         };
+        let cost = |measure: Measure| self.total(measure, sums.iter().map(|a| of(measure, a)), 0.0, s, kept);
         let shown = |measure: Measure| (measure, measure.shown(cost(measure), domains.len()));
-        Worth(Measure::ALL.into_iter().map(shown).collect())
+        Worth(Measure::VARIANTS.iter().copied().map(shown).collect())
     }
 }
 

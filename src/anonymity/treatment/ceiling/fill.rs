@@ -1,8 +1,12 @@
-//! Small classes filled with counterfeits that groups conceal ([HCE] Alg. 1, lines 7 to 15).
+//! Small classes filled with counterfeits that groups conceal ([HCE] Alg. 1, lines 7 to 15; docs/methods.md §15.2).
+//!
+//! The paper draws from the domain of the sensitive attribute evenly. Then a rare value in a small class is likely a counterfeit.
+//! Here a draw falls on each value as often as the records nearby have it, so that counterfeits correlate with the other
+//! attributes as records do. It is decided by a key, the class and the number of the counterfeit in it alone: the same
+//! class gets the same counterfeits again, whatever else of a file has changed, as long as the records nearby are the same.
 
-use super::class::{Class, Counts, total};
-use super::grouping::{Grouped, group};
-use super::insertion::draw;
+use super::grouping::{Class, Counts, Grouped, group, total};
+use crate::records::digest::mix;
 use std::collections::BTreeMap;
 
 /// The true lines of a release, without an order.
@@ -60,13 +64,11 @@ pub struct Filled {
 
 impl Filled {
     /// Counterfeits in all classes.
-    #[must_use]
     pub fn counterfeits(&self) -> u64 {
         self.classes.iter().map(|class| u64::from(total(&class.counterfeits))).sum()
     }
 
     /// By class of the lines and value: the probability that a line which shows it there is true, to a reader of the catalog, where that is not 1.
-    #[must_use]
     pub fn genuine(&self) -> BTreeMap<(u32, u32), f64> {
         let mut shares = BTreeMap::new();
         for group in &self.groups {
@@ -91,7 +93,6 @@ impl Filled {
 
 /// Fills the classes of `lines`. Where that takes too many counterfeits, the smallest classes are removed until it does not: each
 /// of their lines saves most. That is decided by sizes alone, so that who is removed says nothing of values.
-#[must_use]
 pub fn fill(lines: Lines<'_>, asked: Asked, drawing: Drawing<'_>) -> Filled {
     let mut sizes = vec![0u32; lines.classes];
     lines.class_of.iter().for_each(|&class| sizes[class as usize] += 1);
@@ -219,6 +220,33 @@ fn nearby(
         step += 1;
     }
     found
+}
+
+/// Draws `need` values with the probabilities of `weights`. `seed` gives the number of each draw, uniform in 128 bits;
+/// `mark` a number of each value that depends on the value alone.
+///
+/// Each draw is a race of exponential clocks, one a value: the share of wins is the share of the weight, and another
+/// weight changes few winners.
+///
+/// Time: need × values.
+fn draw(need: u32, weights: &Counts, seed: &dyn Fn(u32) -> u128, mark: &dyn Fn(u32) -> u64) -> Counts {
+    let mut drawn = Counts::new();
+    for number in 0..need {
+        let seed = seed(number);
+        let finish = |value: u32, weight: u32| -(unit(seed, mark(value)).ln()) / f64::from(weight);
+        let running = weights.iter().filter(|(_, weight)| **weight > 0);
+        let first = running.min_by(|a, b| finish(*a.0, *a.1).total_cmp(&finish(*b.0, *b.1)));
+        if let Some((&value, _)) = first {
+            *drawn.entry(value).or_default() += 1;
+        }
+    }
+    drawn
+}
+
+/// A number in (0, 1] of a draw and a value.
+fn unit(seed: u128, mark: u64) -> f64 {
+    let mixed = mix(mix((seed >> 64) as u64 ^ mark).wrapping_add(seed as u64));
+    ((mixed >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
 
 #[cfg(test)]

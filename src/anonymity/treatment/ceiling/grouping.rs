@@ -7,8 +7,33 @@
 //! counterfeits, one for one, with no class having more of them than it may. Then no class can be shown to have any.
 //! Lemma 1 follows.
 
-use super::class::{Class, Counts, total};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Values with how many lines show them.
+pub type Counts = BTreeMap<u32, u32>;
+
+/// A class of a release, its counterfeits beside its true lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// Names it whatever the order of the input.
+    pub identity: u128,
+    /// True lines by value.
+    pub shown: Counts,
+    /// Counterfeits by value.
+    pub counterfeits: Counts,
+}
+
+/// How many lines counts add up to.
+pub fn total(counts: &Counts) -> u32 {
+    counts.values().sum()
+}
+
+impl Class {
+    /// True lines and counterfeits.
+    pub fn lines(&self) -> u32 {
+        total(&self.shown) + total(&self.counterfeits)
+    }
+}
 
 /// What became of classes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +50,6 @@ pub struct Grouped {
 /// several, until nothing is left.
 ///
 /// Time: O(counterfeits · classes) look-ups in the worst case. What is found is safe; where nothing is found, a safe grouping may exist.
-#[must_use]
 pub fn group(classes: &[Class], most: u32) -> Grouped {
     let mut showing: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, class) in classes.iter().enumerate() {

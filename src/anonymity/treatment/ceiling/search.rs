@@ -3,9 +3,8 @@
 //! Policies are looked at in the order of what generalization alone costs, which bounds what they cost from below: once it is above the
 //! best, no other can be better. A policy above the ceiling excludes all its generalizations, as in the paper.
 
-use super::degree::{highest, is_below};
 use super::fill::{Asked, Drawing, Filled, Lines, fill};
-use super::partition::Tuples;
+use super::partition::{Tuples, highest, is_below};
 use crate::anonymity::lattice::antichain::{Antichain, Inheritance};
 use crate::anonymity::lattice::check::Checker;
 use crate::anonymity::lattice::policy::{Lattice, Policy};
@@ -184,7 +183,6 @@ pub struct Work<'a> {
 
 impl<'a> Work<'a> {
     /// Counts what every policy is asked of.
-    #[must_use]
     pub fn new(question: &'a Question<'a>) -> Self {
         let (table, records) = (question.checker.table(), question.records);
         let released: Vec<u32> = (0..records.len() as u32).filter(|&row| records.is_released(row as usize)).collect();
@@ -198,14 +196,12 @@ impl<'a> Work<'a> {
     }
 
     /// The highest degree of any record to be released.
-    #[must_use]
     pub fn degree(&self, policy: &[u8]) -> f64 {
         let tuples: Vec<u32> = (0..self.tuples.counts.len() as u32).collect();
         highest(self.question.checker.table().domains(), &self.tuples.columns, &tuples, policy)
     }
 
     /// The lines that leave by a policy before anything is filled.
-    #[must_use]
     pub fn leaving(&self, policy: &[u8]) -> Leaving {
         let settled = self.question.checker.settle(policy, self.question.records);
         let kept = |row: &u32| settled.fates[*row as usize] == Fate::Kept;
@@ -213,7 +209,6 @@ impl<'a> Work<'a> {
     }
 
     /// `rows` as lines of classes.
-    #[must_use]
     pub fn lines(&self, policy: &[u8], rows: Vec<u32>) -> Leaving {
         let (class, classes) = self.tuples.partition(self.question.checker.table().domains(), policy);
         let class_of = rows.iter().map(|&row| class[self.tuples.of[row as usize] as usize]).collect();
@@ -221,7 +216,6 @@ impl<'a> Work<'a> {
     }
 
     /// Fills the classes of lines that show `shown`; `hides` and `mark` are of what is shown.
-    #[must_use]
     pub fn fill(
         &self,
         policy: &[u8],
@@ -254,7 +248,6 @@ impl<'a> Work<'a> {
 
     /// Reconstruction error of a release: `leaving` without the removed classes of `filled`, all others suppressed. A cell that
     /// `hides` covers `1 / beside` values.
-    #[must_use]
     pub fn rce(
         &self,
         policy: &[u8],

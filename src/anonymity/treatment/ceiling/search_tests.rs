@@ -1,5 +1,5 @@
-use super::super::class::total;
-use super::super::degree::degree;
+use super::super::grouping::total;
+use super::super::partition::degree;
 use super::*;
 use crate::anonymity::domain::{Domain, Level};
 use crate::anonymity::lattice::check::Terms;

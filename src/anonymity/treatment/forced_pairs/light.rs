@@ -6,8 +6,7 @@
 //! left do not tell apart are counted together, and are thin no more once they have k people in X. That is repeated until
 //! nothing changes; mostly nothing is left then, and else Y is tried with each label left.
 
-use super::cells::GroupCells;
-use super::view::{Classes, Rows, View};
+use super::view::{Classes, GroupCells, Rows, View};
 use crate::anonymity::treatment::crowd::NO_SUBJECT;
 use hashbrown::HashMap;
 use std::collections::BTreeSet;

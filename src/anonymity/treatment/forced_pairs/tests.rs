@@ -63,6 +63,10 @@ fn forced_below(groups: &[GroupCells], subjects: &[u64], k: usize) -> bool {
     })
 }
 
+fn withdraw(groups: &mut [GroupCells], subjects: &[u64], k: usize) -> u64 {
+    withdraw_forced_pairs(groups, subjects, k, Records::OfLargest, &mut Steps::default())
+}
+
 /// Whether all rows of the batch are below one label of some column.
 fn is_label(group: &GroupCells, all: &BTreeSet<usize>) -> bool {
     group.columns.iter().zip(&group.above).any(|(column, above)| {
@@ -79,7 +83,7 @@ fn a_constant_beside_a_lone_value_is_a_forced_pair() {
     let mut groups = vec![group(vec![vec![8; 5]], 1, &[1.0; 5]), group(vec![vec![3, 8, 8, 8, 8]], 1, &[1.0; 5])];
     let subjects = [1, 2, 3, 4, 5];
     assert!(forced_below(&groups, &subjects, 4));
-    assert_eq!(withdraw_forced_pairs(&mut groups, &subjects, 4), 1);
+    assert_eq!(withdraw(&mut groups, &subjects, 4), 1);
     assert_eq!(groups[1].columns[0], [SUPPRESSED, 8, 8, 8, 8]);
     assert!(!forced_below(&groups, &subjects, 4));
 }
@@ -101,7 +105,7 @@ fn labels_force_what_no_cell_does() {
         group.above[0] = tree();
     }
     assert!(forced_below(&groups, &subjects, 2));
-    assert!(withdraw_forced_pairs(&mut groups, &subjects, 2) > 0);
+    assert!(withdraw(&mut groups, &subjects, 2) > 0);
     assert!(!forced_below(&groups, &subjects, 2));
 }
 
@@ -117,7 +121,7 @@ fn groups_are_judged_by_their_own_records() {
     ];
     let subjects = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
     assert!(forced_below(&groups, &subjects, 2));
-    assert_eq!(withdraw_forced_pairs(&mut groups, &subjects, 2), 1);
+    assert_eq!(withdraw(&mut groups, &subjects, 2), 1);
     assert_eq!(groups[1].columns[0][..2], [SUPPRESSED, 8]);
 }
 
@@ -141,7 +145,7 @@ proptest! {
             group(vec![column(4)], 1, &worth),
         ];
         let untouched = groups.clone();
-        let withdrawn = withdraw_forced_pairs(&mut groups, &subjects, k);
+        let withdrawn = withdraw(&mut groups, &subjects, k);
         prop_assert!(!forced_below(&groups, &subjects, k));
         prop_assert_eq!(withdrawn > 0, forced_below(&untouched, &subjects, k));
         for (group, before) in groups.iter().zip(&untouched) {
@@ -178,7 +182,7 @@ fn dear() -> (Vec<GroupCells>, Vec<u64>) {
 fn what_takes_too_long_loses_the_lighter_group() {
     let (mut groups, subjects) = dear();
     let mut steps = Steps::of_batch(1 << 12);
-    let withdrawn = withdraw_forced_pairs_among(&mut groups, &subjects, 5, Records::OfLargest, &mut steps);
+    let withdrawn = withdraw_forced_pairs(&mut groups, &subjects, 5, Records::OfLargest, &mut steps);
     let rows = |group: &GroupCells| (0..960).filter(|&row| group.columns.iter().any(|c| c[row] != SUPPRESSED)).count();
     assert_eq!((rows(&groups[0]), rows(&groups[1]), withdrawn), (960, 0, 960));
 }

@@ -1,7 +1,53 @@
-//! What is counted of a group for as long as it does not change: its labels, and its records by what they are below.
+//! The cells of a group, and what is counted of them for as long as they do not change: labels, and records by what they are below.
 
-use super::cells::{Above, GroupCells};
+use crate::anonymity::numbering::Numbering;
 use crate::records::codebook::{CellId, SUPPRESSED};
+use crate::records::digest::mix;
+use std::collections::BTreeSet;
+
+/// The labels above the cells of one column, fine to coarse, without the root. Cells without an entry have none.
+pub type Above = hashbrown::HashMap<CellId, Vec<CellId>>;
+
+/// The cells of one group that leave: `columns[i][row]` belongs to `attributes[i]`.
+#[derive(Clone, Debug)]
+pub struct GroupCells {
+    /// The attribute of each column, by its number in the schema.
+    pub attributes: Vec<usize>,
+    /// A cell a row, by column.
+    pub columns: Vec<Vec<CellId>>,
+    /// By column.
+    pub above: Vec<Above>,
+    /// How many of the columns, from the first, form the class; the others stand beside it.
+    pub quasi: usize,
+    /// What a row's fragment is worth to a reader: the sum over its present cells of one minus their loss.
+    pub worth: Vec<f32>,
+}
+
+impl GroupCells {
+    /// Suppresses a row.
+    pub fn withdraw(&mut self, row: u32) {
+        for column in &mut self.columns {
+            column[row as usize] = SUPPRESSED;
+        }
+    }
+
+    /// `rows` with everyone who shares a class with one of them: a class goes whole or not at all, so that those who stay
+    /// keep their crowd.
+    pub(super) fn with_classes(&self, rows: BTreeSet<u32>) -> BTreeSet<u32> {
+        if self.quasi == self.columns.len() || self.quasi == 0 {
+            return rows;
+        }
+        let class = |row: u32| -> Vec<CellId> { self.columns[..self.quasi].iter().map(|c| c[row as usize]).collect() };
+        let classes: BTreeSet<Vec<CellId>> = rows.iter().map(|&row| class(row)).collect();
+        let all = u32::try_from(self.worth.len()).expect("a batch is bounded");
+        let present = |row: &u32| self.columns[..self.quasi].iter().any(|c| c[*row as usize] != SUPPRESSED);
+        (0..all).filter(|row| rows.contains(row) || (present(row) && classes.contains(&class(*row)))).collect()
+    }
+
+    pub(super) fn worth_of(&self, rows: impl Iterator<Item = u32>) -> f64 {
+        rows.map(|row| f64::from(self.worth[row as usize])).sum()
+    }
+}
 
 /// A set of rows of the batch.
 #[derive(Clone, PartialEq)]
@@ -217,39 +263,24 @@ fn told_apart(cells: &[CellId], above: &Above) -> Above {
     cells.iter().map(of).collect()
 }
 
-/// Tables of this many numbers are looked up by place; larger ones would be mostly empty and are hashed.
-const PLACES: usize = 1 << 16;
-
 /// Splits classes by what the cells of one more column stand for (`of_cell`, below `values`; suppressed cells for 0);
 /// returns how many there are then. Numbers are given in the order of the first row.
 fn split(class: &mut [u32], classes: usize, rows: &[u32], column: &[CellId], of_cell: &[u32], values: usize) -> usize {
     if values == 1 {
         return classes;
     }
-    let value = |row: &u32| match column[*row as usize] {
-        SUPPRESSED => 0,
-        cell => of_cell[cell as usize],
-    };
-    let of = class.iter_mut().zip(rows.iter().map(value));
+    let mut numbers = Numbering::default();
+    numbers.restart(rows.len());
     let mut next = 0;
-    if classes * values <= PLACES {
-        let mut numbers = vec![u32::MAX; classes * values];
-        for (class, value) in of {
-            let number = &mut numbers[*class as usize * values + value as usize];
-            if *number == u32::MAX {
-                *number = next;
-                next += 1;
-            }
-            *class = *number;
-        }
-    } else {
-        let mut numbers: hashbrown::HashMap<(u32, u32), u32> = hashbrown::HashMap::new();
-        for (class, value) in of {
-            *class = *numbers.entry((*class, value)).or_insert_with(|| {
-                next += 1;
-                next - 1
-            });
-        }
+    for (class, &row) in class.iter_mut().zip(rows) {
+        let value = match column[row as usize] {
+            SUPPRESSED => 0,
+            cell => of_cell[cell as usize],
+        };
+        let key = u64::from(*class) << 32 | u64::from(value);
+        let (number, is_new) = numbers.number(key, mix(key) as usize);
+        next += usize::from(is_new);
+        *class = number;
     }
-    next as usize
+    next
 }

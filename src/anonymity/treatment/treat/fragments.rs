@@ -2,25 +2,56 @@
 //! at all (docs/methods.md §10.6).
 
 use super::{Cells, Scene};
-use crate::anonymity::plan::Group;
+use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::treatment::recode::{Assignment, UNRELEASED};
 use crate::records::codebook::{CellId, SUPPRESSED};
 use std::borrow::Cow;
 
-impl Scene<'_> {
-    /// What a fragment of the group has to say for itself: without it, it does not leave.
-    pub(super) fn telling(&self, group: &Group) -> Vec<usize> {
-        let own = |attributes: &[usize]| -> Vec<usize> {
-            attributes.iter().copied().filter(|a| !self.shared.has(*a)).collect()
+/// The shared attributes of a plan.
+pub(super) struct Shared {
+    /// Positions in the schema, ascending, each with its level: the finest that any group shows.
+    levels: Vec<(usize, u8)>,
+    /// By group: those that it shows.
+    shown: Vec<Vec<usize>>,
+}
+
+impl Shared {
+    /// Those of `plan`.
+    pub fn of(plan: &Plan) -> Self {
+        let levels = plan.shared_levels();
+        let shown = |group: usize| {
+            let has = |a: &usize| plan.groups[group].quasi.contains(a) && plan.shows(group, *a);
+            levels.iter().map(|(a, _)| *a).filter(has).collect()
         };
-        // Where there is no class to be in, a row leaves as long as anything of it does.
-        if group.quasi.is_empty() { own(&group.sensitive) } else { own(&group.quasi) }
+        Self { shown: (0..plan.groups.len()).map(shown).collect(), levels }
     }
 
-    /// Which rows have a fragment in the group.
+    /// The shared attributes and their levels.
+    pub fn levels(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.levels.iter().map(|&(a, level)| (a, usize::from(level)))
+    }
+
+    /// Whether an attribute is shared.
+    pub fn has(&self, attribute: usize) -> bool {
+        self.levels.iter().any(|(a, _)| *a == attribute)
+    }
+
+    /// Whether a group shows anything of an attribute that is.
+    pub fn is_shown(&self, group: usize, attribute: usize) -> bool {
+        self.shown[group].contains(&attribute)
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.levels.is_empty()
+    }
+}
+
+impl Scene<'_> {
+    /// Which rows have a fragment in the group: those of which it shows any quasi or sensitive cell that is not shared.
     pub(super) fn fragments(&self, group: &Group, cells: &Cells) -> Vec<bool> {
         let mut leaves = vec![false; self.rows()];
-        for a in self.telling(group) {
+        for &a in group.quasi.iter().chain(&group.sensitive).filter(|a| !self.shared.has(**a)) {
             leaves.iter_mut().zip(&cells[a]).for_each(|(leaves, &cell)| *leaves |= cell != SUPPRESSED);
         }
         leaves

@@ -2,7 +2,7 @@
 
 use super::{Cells, Scene};
 use crate::anonymity::plan::Group;
-use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Records, Steps, withdraw_forced_pairs_among};
+use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Records, Steps, withdraw_forced_pairs};
 use crate::records::codebook::{ABSENT, CellId, NULL, SUPPRESSED};
 use std::collections::BTreeSet;
 
@@ -61,13 +61,8 @@ impl Scene<'_> {
         if self.plan.groups.len() < 2 {
             return 0;
         }
-        let mut groups: Vec<GroupCells> = self
-            .plan
-            .groups
-            .iter()
-            .enumerate()
-            .map(|(number, group)| self.group_cells_of(number, group, cells))
-            .collect();
+        let groups = self.plan.groups.iter().enumerate();
+        let mut groups: Vec<GroupCells> = groups.map(|(at, group)| self.group_cells_of(at, group, cells)).collect();
         let parts = self.parts(&groups);
         let records = parts.as_ref().map_or(Records::OfLargest, |parts| Records::Known(known_records(&groups, parts)));
         let mut withdrawn = self.withdraw_among(&mut groups, self.owners, &self.batch.subjects, records, steps);
@@ -103,7 +98,7 @@ impl Scene<'_> {
         steps: &mut Steps,
     ) -> u64 {
         let Some(slots) = self.mask.slots(owners) else {
-            return withdraw_forced_pairs_among(groups, subjects, self.policy.k, records, steps);
+            return withdraw_forced_pairs(groups, subjects, self.policy.k, records, steps);
         };
         // The lines of one subject are of different rows: they are joined by subject.
         let joined = |group: &GroupCells| GroupCells {
@@ -115,7 +110,7 @@ impl Scene<'_> {
         };
         let mut by_slot: Vec<GroupCells> = groups.iter().map(joined).collect();
         let counting = slots.counting(subjects);
-        let withdrawn = withdraw_forced_pairs_among(&mut by_slot, &counting, self.policy.k, Records::OfBoth, steps);
+        let withdrawn = withdraw_forced_pairs(&mut by_slot, &counting, self.policy.k, Records::OfBoth, steps);
         for (group, left) in groups.iter_mut().zip(by_slot) {
             for (column, left) in group.columns.iter_mut().zip(&left.columns) {
                 slots.withdraw(column, left);

@@ -12,11 +12,8 @@ impl Scene<'_> {
     /// Which rows have a fragment that says something.
     pub(super) fn leaving(&self, cells: &Cells) -> Vec<bool> {
         let mut leaves = vec![false; self.rows()];
-        let own = |a: &&usize| !self.shared.has(**a);
-        for &a in self.plan.groups.iter().flat_map(|g| g.quasi.iter().chain(&g.sensitive)).filter(own) {
-            for (row, &cell) in cells[a].iter().enumerate() {
-                leaves[row] |= cell != SUPPRESSED;
-            }
+        for group in &self.plan.groups {
+            leaves.iter_mut().zip(self.fragments(group, cells)).for_each(|(leaves, here)| *leaves |= here);
         }
         leaves
     }
@@ -63,14 +60,8 @@ impl Scene<'_> {
                 (false, false) => Some(Unreleased::NoSupport),
             })
             .collect();
-        let groups = self
-            .plan
-            .groups
-            .par_iter()
-            .zip(&self.names.layouts)
-            .enumerate()
-            .map(|(number, (group, layout))| self.encode(number, group, layout, &cells))
-            .collect();
+        let groups = self.plan.groups.par_iter().zip(&self.names.layouts).enumerate();
+        let groups = groups.map(|(at, (group, layout))| self.encode(at, group, layout, &cells)).collect();
         self.withdraw_unshown(&mut cells);
         let (loss, exact_cells) = self.utility(&cells, &is_held);
         let withheld_cells = self.withheld(&cells);
@@ -79,12 +70,9 @@ impl Scene<'_> {
 
     /// Encodes the fragments of one group, one line a distinct tuple, sorted by their bytes.
     fn encode(&self, number: usize, group: &Group, layout: &LineLayout, cells: &Cells) -> ProposedGroup {
-        let attributes = group.attributes();
-        let own = |a: &usize| !self.shared.has(*a);
-        let guarded: Vec<usize> = group.quasi.iter().chain(&group.sensitive).copied().filter(own).collect();
-        let leaves: Vec<bool> =
-            (0..self.rows()).map(|row| guarded.iter().any(|&a| cells[a][row] != SUPPRESSED)).collect();
-        let columns: Vec<_> = attributes.iter().map(|&a| (a, self.column(number, a, cells, &leaves))).collect();
+        let leaves = self.fragments(group, cells);
+        let attributes = group.attributes().into_iter();
+        let columns: Vec<_> = attributes.map(|a| (a, self.column(number, a, cells, &leaves))).collect();
         // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
         let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
         for row in (0..self.rows()).filter(|row| leaves[*row]) {
@@ -116,11 +104,10 @@ impl Scene<'_> {
     fn withheld(&self, cells: &Cells) -> u64 {
         let mut withheld = 0;
         for group in &self.plan.groups {
-            let own = || group.quasi.iter().chain(&group.sensitive).filter(|a| !self.shared.has(**a));
-            let leaves = |row: usize| own().any(|&a| cells[a][row] != SUPPRESSED);
+            let leaves = self.fragments(group, cells);
             for protected in self.protected.iter().filter(|p| group.sensitive.contains(&p.attribute)) {
-                let column = cells[protected.attribute].iter().enumerate();
-                withheld += column.filter(|(row, cell)| **cell == SUPPRESSED && leaves(*row)).count() as u64;
+                let column = cells[protected.attribute].iter().zip(&leaves);
+                withheld += column.filter(|(cell, leaves)| **cell == SUPPRESSED && **leaves).count() as u64;
             }
         }
         withheld

@@ -9,7 +9,8 @@
 
 use crate::anonymity::lattice::policy::{Policy, rank};
 use crate::anonymity::lattice::search::{BATCH, Search};
-use std::cmp::{Ordering, Reverse};
+use ordered_float::OrderedFloat;
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
 pub fn run(search: &mut Search<'_>) -> bool {
@@ -18,28 +19,6 @@ pub fn run(search: &mut Search<'_>) -> bool {
     }
     prove(search)
 }
-
-struct Open {
-    cost: f64,
-    policy: Policy,
-}
-
-impl Ord for Open {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.cost.total_cmp(&other.cost).then_with(|| other.policy.cmp(&self.policy))
-    }
-}
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for Open {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for Open {}
 
 /// Expansions without a better policy after which the first phase ends: more in large lattices, where the second
 /// takes long to find what the first has missed.
@@ -54,10 +33,10 @@ fn descend(search: &mut Search<'_>) -> bool {
     let mut seen: HashSet<Policy> = HashSet::from([top.clone()]);
     let outcome = search.check(std::slice::from_ref(&top)).remove(0);
     let mut open = BinaryHeap::new();
-    open.push(Reverse(Open { cost: outcome.cost, policy: top }));
+    open.push((Reverse(OrderedFloat(outcome.cost)), top));
     let patience = patience(search);
     let mut idle = 0;
-    while let Some(Reverse(next)) = open.pop() {
+    while let Some((_, next)) = open.pop() {
         if search.over() {
             return false;
         }
@@ -66,17 +45,15 @@ fn descend(search: &mut Search<'_>) -> bool {
         }
         let before = search.best.as_ref().map(|best| best.cost);
         let lattice = search.lattice.clone();
-        let below: Vec<Policy> = lattice
-            .specialisations(&next.policy)
-            .filter(|x| !search.lost.covers(x) && seen.insert(x.clone()))
-            .collect();
+        let below: Vec<Policy> =
+            lattice.specialisations(&next).filter(|x| !search.lost.covers(x) && seen.insert(x.clone())).collect();
         for batch in below.chunks(BATCH) {
             if search.over() {
                 return false;
             }
             for (policy, outcome) in batch.iter().zip(search.check(batch)) {
                 if outcome.failing <= search.checker.limit() && outcome.cost.is_finite() {
-                    open.push(Reverse(Open { cost: outcome.cost, policy: policy.clone() }));
+                    open.push((Reverse(OrderedFloat(outcome.cost)), policy.clone()));
                 }
             }
         }
@@ -164,7 +141,8 @@ impl Branch {
 mod tests {
     use crate::anonymity::domain::{Domain, Level};
     use crate::anonymity::lattice::check::{Checker, Terms};
-    use crate::anonymity::lattice::search::{Strategy, search_until};
+    use crate::anonymity::lattice::search::Strategy;
+    use crate::anonymity::lattice::strategies::search;
     use crate::anonymity::lattice::table::{Records, Table};
     use crate::anonymity::lattice::until::Until;
     use crate::anonymity::privacy::Model;
@@ -188,7 +166,7 @@ mod tests {
         let looks = AtomicU64::new(0);
         let clock = || Duration::from_secs(looks.fetch_add(1, Ordering::Relaxed));
         let until = Until::timed(&clock, Some(Duration::from_secs(limit)));
-        let found = search_until(&checker, Strategy::Bfs, until, &|_| ()).expect("any size will do");
+        let found = search(&checker, Strategy::Bfs, until, &|_| ()).expect("any size will do");
         (found.complete, found.best.is_some(), looks.load(Ordering::Relaxed))
     }
 
