@@ -122,7 +122,7 @@ impl Bench {
     }
 
     fn treated(&self) -> Vec<ProposedGroup> {
-        let policy = Policy { k: self.k, min_subjects: self.k, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let policy = Policy { k: self.k, max_hold_batches: 0 };
         let rules = Rules { plan: &self.plan, names: &self.names, books: &self.books, policy: &policy, protected: &[] };
         let (waited, all) = (vec![0; self.batch.rows()], Mask::default());
         let records = Records { batch: &self.batch, mask: &all, waited: &waited, last: true };

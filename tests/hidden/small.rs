@@ -121,7 +121,7 @@ impl Bench {
 
     pub fn treat(&mut self, rows: &[Row]) -> Treated {
         let batch = self.encode(rows);
-        let policy = Policy { k: self.k, min_subjects: self.k, max_hold_batches: 0, hold_above_loss: 0.0 };
+        let policy = Policy { k: self.k, max_hold_batches: 0 };
         let waited = vec![0; rows.len()];
         let ledger = Ledger::default();
         let everybody = Mask::default();

@@ -92,7 +92,7 @@ impl Table {
             window_records: 100_000,
             batch_records: 100,
         };
-        let policy = Policy { k, min_subjects: k, max_hold_batches, hold_above_loss: 0.05 };
+        let policy = Policy { k, max_hold_batches };
         let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
         let blank = Plan::blank(groups);
         let group_names = group_names(&blank, &attribute_names, &LineFormat::Json, |name| names.digest(name));
