@@ -36,10 +36,12 @@ const MAX_SPELLINGS: usize = 1 << 17;
 
 /// A codebook that cannot be made.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message of each case says it")]
-pub enum CodebookError {
-    #[error("attribute \"{attribute}\" with {levels} levels cannot have {values} values: use 1 to {limit}")]
-    Limit { attribute: Arc<str>, levels: usize, values: usize, limit: usize },
+#[error("attribute \"{attribute}\" with {levels} levels cannot have {values} values: use 1 to {limit}")]
+pub struct CodebookError {
+    attribute: Arc<str>,
+    levels: usize,
+    values: usize,
+    limit: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -92,7 +94,7 @@ impl Codebook {
         let limit = Self::most_values(&attribute);
         if max_values == 0 || max_values > limit {
             let attribute = Arc::clone(&attribute.typing.attribute);
-            return Err(CodebookError::Limit { attribute, levels, values: max_values, limit });
+            return Err(CodebookError { attribute, levels, values: max_values, limit });
         }
         let keyed = Keyed::new(key, &attribute.name);
         let cells = Cells::new(&keyed);
@@ -196,12 +198,12 @@ impl Codebook {
         let top = self.levels.len() - 1;
         let mut row = Vec::with_capacity(self.levels.len());
         row.push((value, 0.0));
-        for (index, cover) in covers.into_iter().enumerate() {
+        for (level, cover) in (1..).zip(covers) {
+            let loss = cover.loss(level, top) as f32;
             let entry = match cover {
                 Cover::Root => Some((SUPPRESSED, 1.0)),
                 Cover::Value => Some((value, 0.0)),
-                Cover::Set { text, set, loss } => {
-                    let loss = loss.unwrap_or((index + 1) as f64 / top as f64) as f32;
+                Cover::Set { text, set, .. } => {
                     let digest = self.keyed.digest(set.as_bytes());
                     self.cells.insert(&text, digest, loss, false).map(|cell| (cell, self.cells.get(cell).loss))
                 }

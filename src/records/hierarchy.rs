@@ -34,6 +34,17 @@ pub enum Cover {
     },
 }
 
+impl Cover {
+    /// The loss of a value on a level of a hierarchy whose root is at `top`: where the domain is open, the level decides.
+    pub fn loss(&self, level: usize, top: usize) -> f64 {
+        match self {
+            Self::Root => 1.0,
+            Self::Value => 0.0,
+            Self::Set { loss, .. } => loss.unwrap_or(level as f64 / top as f64),
+        }
+    }
+}
+
 /// A problem of a hierarchy: the key or row it is at, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
@@ -106,12 +117,7 @@ impl Hierarchy {
             return (0..=top).map(by_level).collect();
         }
         let mean = |level: usize| {
-            let loss = |covers: &Vec<Cover>| match &covers[level - 1] {
-                Cover::Root => 1.0,
-                Cover::Value => 0.0,
-                Cover::Set { loss, .. } => loss.unwrap_or(by_level(level)),
-            };
-            examples.iter().map(loss).sum::<f64>() / examples.len() as f64
+            examples.iter().map(|covers| covers[level - 1].loss(level, top)).sum::<f64>() / examples.len() as f64
         };
         (0..=top).map(|level| if level == 0 || level == top { by_level(level) } else { mean(level) }).collect()
     }

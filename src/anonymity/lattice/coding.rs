@@ -3,7 +3,6 @@
 use super::table::Records;
 use crate::anonymity::domain::{Domain, DomainError, Level};
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE, SUPPRESSED, UNCOVERED};
-use crate::records::hierarchy::Cover;
 
 /// One attribute of a table: its domain, and its column in codes of the domain.
 #[derive(Clone, Debug)]
@@ -79,11 +78,7 @@ fn losses(book: &Codebook, code: Code, top: usize) -> Vec<f64> {
     losses[top] = 1.0;
     if code >= FIRST_VALUE {
         for (level, cover) in (1..).zip(book.attribute().hierarchy.covers(book.canonical(code)).unwrap_or_default()) {
-            losses[level] = match cover {
-                Cover::Root => 1.0,
-                Cover::Value => 0.0,
-                Cover::Set { loss, .. } => loss.unwrap_or(level as f64 / top as f64),
-            };
+            losses[level] = cover.loss(level, top);
         }
     }
     losses

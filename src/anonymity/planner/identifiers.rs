@@ -19,7 +19,8 @@ pub fn found_in(sample: &Sample, candidates: &[usize], books: &[Codebook], thres
         .filter(|&a| {
             let book = &books[a];
             hides_most(sample.column(a), book)
-                || rule.judge(&profile(sample, a, book), book.levels() > 2, None).identifies()
+                // The sample and not all values ever seen, so that a restart judges the same.
+                || rule.judge(&profile_of(sample.column(a), book), book.levels() > 2, None).identifies()
         })
         .collect();
     found.sort_unstable();
@@ -33,11 +34,6 @@ fn hides_most(codes: &[u32], book: &Codebook) -> bool {
     let hidden = codes.iter().filter(|code| **code == UNCOVERED).count();
     let there = codes.iter().filter(|code| !matches!(**code, ABSENT | NULL)).count();
     flat && hidden > 0 && 2 * hidden >= there
-}
-
-/// Judged on the sample and not on all values ever seen, so that a restart judges the same.
-fn profile(sample: &Sample, attribute: usize, book: &Codebook) -> Profile {
-    profile_of(sample.column(attribute), book)
 }
 
 /// What was counted in a column of codes.
