@@ -109,7 +109,11 @@ fn what_is_sound_holds_and_what_is_not_has_a_counterexample() {
         for (conclusion, sound, wrong) in refuted(&case) {
             assert!(!(sound && wrong), "{conclusion:?} is called sound for {:?}", case.terms);
             if !sound {
-                let kind = format!("{model:?}").split(' ').next().expect("a name").to_owned();
+                let kind = match model {
+                    Model::Sensitive { of, .. } => format!("{of:?}"),
+                    model => format!("{model:?}"),
+                };
+                let kind = kind.split(' ').next().expect("a name").to_owned();
                 let limit = if suppresses { "suppressing" } else { "not suppressing" };
                 *counterexamples.entry((format!("{conclusion:?}"), format!("{kind}, {limit}"))).or_default() +=
                     u32::from(wrong);

@@ -45,7 +45,7 @@ impl Anchors {
             attributes.push((attribute, levels));
         }
         let kept = (0..anchors).map(|_| OnceLock::new()).collect();
-        Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0), allowed: table.allowed() }
+        Self { base: Arc::new(base), attributes, kept, bytes: AtomicUsize::new(0), allowed: table.allowed }
     }
 
     pub fn bytes(&self) -> usize {
@@ -89,7 +89,7 @@ impl Anchors {
 
     /// The rows merged by `policy`, sensitive value and subject: one row stands for each class of them.
     pub fn classes(rows: &Rows, table: &Table, policy: &[u8], grouping: &mut Grouping) -> Rows {
-        grouping.group(rows, table.composites(), policy);
+        grouping.group(rows, &table.composites, policy);
         let mut merged = Rows {
             codes: vec![Vec::new(); rows.codes.len()],
             sensitive: vec![Vec::new(); rows.sensitive.len()],

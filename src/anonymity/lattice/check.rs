@@ -88,12 +88,12 @@ impl<'a> Checker<'a> {
         let judge = Judge::new(&terms.models, table.sensitive())?;
         let limit = Ratio::of(terms.limit).filter(|limit| limit.value() <= 1.0).ok_or(TermsError::Limit)?;
         let limit = limit.floor_of(table.records());
-        let mut grouping = Grouping::new(table.allowed());
+        let mut grouping = Grouping::new(table.allowed);
         let bottom = table.lattice().bottom();
-        let base = Anchors::classes(&needed(table.rows(), &judge), table, &bottom, &mut grouping);
+        let base = Anchors::classes(&needed(&table.rows, &judge), table, &bottom, &mut grouping);
         let mut raw = ClassSums::default();
         // The raw tuples once more: with sensitive values or subjects, a tuple has several rows.
-        grouping.group(&base, table.composites(), &bottom);
+        grouping.group(&base, &table.composites, &bottom);
         for &class in &grouping.occupied {
             let records = u64::from(grouping.cells[class as usize].records);
             if records > 0 {
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
     /// As [`new`](Self::new).
     pub fn copies(table: &Table, terms: &Terms) -> Result<u64, TermsError> {
         let judge = Judge::new(&terms.models, table.sensitive())?;
-        Ok(if is_needed(table.rows(), &judge) { 2 } else { 3 })
+        Ok(if is_needed(&table.rows, &judge) { 2 } else { 3 })
     }
 
     /// Changes the number of records that may be suppressed.
@@ -222,7 +222,7 @@ impl<'a> Checker<'a> {
 
     fn with_bench<T>(&self, work: impl FnOnce(&mut Bench) -> T) -> T {
         let bench = self.benches.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut bench = bench.unwrap_or_else(|| Bench::new(self.table.allowed()));
+        let mut bench = bench.unwrap_or_else(|| Bench::new(self.table.allowed));
         let done = work(&mut bench);
         self.benches.lock().unwrap_or_else(PoisonError::into_inner).push(bench);
         done
@@ -239,14 +239,14 @@ impl<'a> Checker<'a> {
         whole: bool,
         kept: &mut dyn FnMut(u32, u64, u64),
     ) -> Sums {
-        bench.grouping.group(rows, self.table.composites(), policy);
+        bench.grouping.group(rows, &self.table.composites, policy);
         bench.failed.clear();
         bench.refused.clear();
         let of_classes = whole || !self.measure.is_of_cells();
         let mut sums = Sums::default();
-        let smallest = self.judge.smallest_class();
+        let smallest = self.judge.smallest_class;
         let cells = &bench.grouping.cells;
-        let plain = !self.judge.needs_values() && !self.judge.needs_population() && rows.subject.is_empty();
+        let plain = !self.judge.needs_values && !self.judge.needs_population && rows.subject.is_empty();
         if !plain {
             let records = |&class: &u32| u64::from(cells[class as usize].records);
             let small: u64 = bench.grouping.occupied.iter().map(records).filter(|&records| records < smallest).sum();
@@ -313,7 +313,7 @@ impl<'a> Checker<'a> {
         if bench.failed.is_empty() {
             return into;
         }
-        for (composite, codes) in self.table.composites().iter().zip(&rows.codes) {
+        for (composite, codes) in self.table.composites.iter().zip(&rows.codes) {
             let (map, cells) = composite.at(policy);
             let mut counts = vec![0u64; *cells as usize];
             for &class in &bench.failed {
@@ -343,15 +343,15 @@ fn needed<'r>(rows: &'r Rows, judge: &Judge) -> Cow<'r, Rows> {
     Cow::Owned(Rows {
         codes: rows.codes.clone(),
         count: rows.count.clone(),
-        population: keep(&rows.population, judge.needs_population()),
-        sensitive: if judge.needs_values() { rows.sensitive.clone() } else { Vec::new() },
-        subject: keep(&rows.subject, judge.needs_subjects()),
+        population: keep(&rows.population, judge.needs_population),
+        sensitive: if judge.needs_values { rows.sensitive.clone() } else { Vec::new() },
+        subject: keep(&rows.subject, judge.needs_subjects),
     })
 }
 
 /// Whether models look at every column of the rows.
 fn is_needed(rows: &Rows, judge: &Judge) -> bool {
-    (judge.needs_values() || rows.sensitive.is_empty())
-        && (judge.needs_population() || rows.population.is_empty())
-        && (judge.needs_subjects() || rows.subject.is_empty())
+    (judge.needs_values || rows.sensitive.is_empty())
+        && (judge.needs_population || rows.population.is_empty())
+        && (judge.needs_subjects || rows.subject.is_empty())
 }

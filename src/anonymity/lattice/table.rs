@@ -196,13 +196,13 @@ fn packed(domains: &[Domain]) -> Vec<Vec<usize>> {
 #[derive(Clone, Debug)]
 pub struct Table {
     domains: Vec<Domain>,
-    composites: Vec<Composite>,
-    rows: Rows,
+    pub(super) composites: Vec<Composite>,
+    pub(super) rows: Rows,
     sensitive: Vec<SensitiveDomain>,
     /// By attribute: released records by value.
     counts: Vec<Vec<u64>>,
     records: u64,
-    allowed: Allowance,
+    pub(super) allowed: Allowance,
 }
 
 /// What a search may hold beside the rows of a table.
@@ -292,10 +292,6 @@ impl Table {
         for (domain, rare) in self.sensitive.iter_mut().zip(rare) {
             domain.rare.clone_from(rare);
         }
-    }
-
-    pub(super) fn allowed(&self) -> Allowance {
-        self.allowed
     }
 
     /// The table of some of its rows, in their order: t-closeness compares with the sensitive values of all of them.
@@ -400,14 +396,6 @@ impl Table {
     #[must_use]
     pub fn lattice(&self) -> Lattice {
         Lattice::new(self.domains.iter().map(Domain::top).collect::<Vec<u8>>())
-    }
-
-    pub(crate) fn composites(&self) -> &[Composite] {
-        &self.composites
-    }
-
-    pub(crate) fn rows(&self) -> &Rows {
-        &self.rows
     }
 }
 

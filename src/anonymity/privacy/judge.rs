@@ -173,10 +173,14 @@ enum Prepared {
 #[derive(Clone, Debug)]
 pub struct Judge {
     models: Vec<Prepared>,
-    smallest: u64,
-    sensitive: bool,
-    population: bool,
-    subjects: bool,
+    /// Records that a class needs before any model can hold: max(k, ⌈ℓ⌉), the m of [FL2] §2.7.
+    pub(crate) smallest_class: u64,
+    /// Whether a model looks at sensitive values.
+    pub(crate) needs_values: bool,
+    /// Whether a model looks at the population.
+    pub(crate) needs_population: bool,
+    /// Whether a model counts subjects.
+    pub(crate) needs_subjects: bool,
     /// By attribute and value, what is rare; empty where nothing is.
     rare: Vec<Vec<bool>>,
 }
@@ -191,9 +195,15 @@ impl Judge {
         if !rare.iter().flatten().any(|rare| *rare) {
             rare.clear();
         }
-        let sensitive = !rare.is_empty();
-        let mut judge =
-            Self { models: Vec::new(), smallest: 1, sensitive, population: false, subjects: sensitive, rare };
+        let hides = !rare.is_empty();
+        let mut judge = Self {
+            models: Vec::new(),
+            smallest_class: 1,
+            needs_values: hides,
+            needs_population: false,
+            needs_subjects: hides,
+            rare,
+        };
         for model in models {
             let name = model.name();
             let unless = |sound: bool, parameter, range| {
@@ -202,20 +212,20 @@ impl Judge {
             if let Some(attribute) = model.attribute().filter(|&a| a >= domains.len()) {
                 return Err(ModelError::NoAttribute { model: name, attribute, present: domains.len() });
             }
-            judge.sensitive |= model.attribute().is_some();
+            judge.needs_values |= model.attribute().is_some();
             let ratio = |value: f64, parameter, range| {
                 Ratio::of(value).ok_or(ModelError::Range { model: name, parameter, range })
             };
             let prepared = match model {
                 &Model::KAnonymity { k } => {
                     unless(k >= 1, "k", "1 or more")?;
-                    judge.subjects = true;
+                    judge.needs_subjects = true;
                     Prepared::KAnonymity(k)
                 }
                 &Model::KMap { k } => {
                     unless(k >= 1, "k", "1 or more")?;
-                    judge.population = true;
-                    judge.subjects = true;
+                    judge.needs_population = true;
+                    judge.needs_subjects = true;
                     Prepared::KMap(k)
                 }
                 Model::Sensitive { attribute, of } => match of {
@@ -245,11 +255,11 @@ impl Judge {
                 &Model::Presence { min, max } => {
                     unless((0.0..=1.0).contains(&min), "min", "0 to 1")?;
                     unless(min <= max && max <= 1.0, "max", "min to 1")?;
-                    judge.population = true;
+                    judge.needs_population = true;
                     Prepared::Presence(ratio(min, "min", "0 to 1")?, ratio(max, "max", "min to 1")?)
                 }
             };
-            judge.smallest = judge.smallest.max(match &prepared {
+            judge.smallest_class = judge.smallest_class.max(match &prepared {
                 Prepared::KAnonymity(k) => *k,
                 Prepared::Distinct(_, l) | Prepared::Recursive(_, _, l) => *l as u64,
                 Prepared::Entropy(_, l) => l.ceil() as u64,
@@ -260,30 +270,10 @@ impl Judge {
         Ok(judge)
     }
 
-    /// Records that a class needs before any model can hold: max(k, ⌈ℓ⌉), the m of [FL2] §2.7.
-    pub fn smallest_class(&self) -> u64 {
-        self.smallest
-    }
-
-    /// Whether a model looks at sensitive values.
-    pub fn needs_values(&self) -> bool {
-        self.sensitive
-    }
-
-    /// Whether a model looks at the population.
-    pub fn needs_population(&self) -> bool {
-        self.population
-    }
-
-    /// Whether a model counts subjects.
-    pub fn needs_subjects(&self) -> bool {
-        self.subjects
-    }
-
     /// Whether the class is large enough for every model that counts members alone (k-anonymity, k-map): what else it
     /// may lack, it lacks in the values of its records.
     pub fn is_crowd(&self, class: &Class<'_>) -> bool {
-        class.records >= self.smallest
+        class.records >= self.smallest_class
             && self.models.iter().all(|model| match model {
                 Prepared::KAnonymity(k) => class.subjects >= *k,
                 Prepared::KMap(k) => class.people >= *k,

@@ -23,8 +23,6 @@ mod fragments;
 mod guard;
 mod propose;
 
-use fragments::Shared;
-
 /// A record waits only where its mean loss would be above this.
 const HOLD_ABOVE_LOSS: f32 = 0.05;
 
@@ -100,6 +98,46 @@ pub fn treat(records: &Records<'_>, rules: &Rules<'_>, ledger: &LedgerAt<'_>) ->
         group.muted = assignment.muted;
     }
     proposal
+}
+
+/// The shared attributes of a plan.
+struct Shared {
+    /// Positions in the schema, ascending, each with its level: the finest that any group shows.
+    levels: Vec<(usize, u8)>,
+    /// By group: those that it shows.
+    shown: Vec<Vec<usize>>,
+}
+
+impl Shared {
+    /// Those of `plan`.
+    pub fn of(plan: &Plan) -> Self {
+        let levels = plan.shared_levels();
+        let shown = |group: usize| {
+            let has = |a: &usize| plan.groups[group].quasi.contains(a) && plan.shows(group, *a);
+            levels.iter().map(|(a, _)| *a).filter(has).collect()
+        };
+        Self { shown: (0..plan.groups.len()).map(shown).collect(), levels }
+    }
+
+    /// The shared attributes and their levels.
+    pub fn levels(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.levels.iter().map(|&(a, level)| (a, usize::from(level)))
+    }
+
+    /// Whether an attribute is shared.
+    pub fn has(&self, attribute: usize) -> bool {
+        self.levels.iter().any(|(a, _)| *a == attribute)
+    }
+
+    /// Whether a group shows anything of an attribute that is.
+    pub fn is_shown(&self, group: usize, attribute: usize) -> bool {
+        self.shown[group].contains(&attribute)
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.levels.is_empty()
+    }
 }
 
 /// How often the others are recoded anew when classes that cannot hide their sensitive cells have been left out.

@@ -197,7 +197,7 @@ fn what_reading_refuses_the_schema_refuses() {
         (a("type = \"float\"\nunit = \"mi\"\nto = \"km\"\nscale = 2.0"), "to: "),
         (a("type = \"float\"\nscale = 0"), "scale: "),
         (a("type = \"integer\"\nrole = \"subject\"\noffset = 1.0"), "to: "),
-        (hierarchy("string", "kind = \"suffix\"\nkeep = [1]"), "not one of file"),
+        (hierarchy("string", "kind = \"suffix\""), "not one of file"),
         (hierarchy("string", "kind = \"intervals\"\nmin = 0\nmax = 9\nwidths = [3]"), "of type string"),
         (
             a("type = \"string\"\nrole = \"insensitive\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [1]"),
