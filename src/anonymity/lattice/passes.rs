@@ -291,7 +291,7 @@ impl<'a> Recoding<'a> {
         let mut gone = Part { levels: first, counts: empty() };
         let mut suppressed = 0;
         let mut values = vec![0; table.domains().len()];
-        for ((row, by), &records) in (0..).zip(&self.by).zip(&table.rows().count) {
+        for ((row, by), &records) in (0..).zip(&self.by).zip(&table.rows.count) {
             let records = u64::from(records);
             let part = match by {
                 Some(pass) if usize::from(*pass) < passes => &mut parts[usize::from(*pass)],

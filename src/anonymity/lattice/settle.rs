@@ -47,12 +47,12 @@ impl Checker<'_> {
     /// Settles the `records` that the table was made of by `policy`; each is a row.
     #[must_use]
     pub fn settle(&self, policy: &[u8], records: &Records) -> Settled {
-        self.settle_rows(policy, &undivided(records, self.table().composites()))
+        self.settle_rows(policy, &undivided(records, &self.table().composites))
     }
 
     /// Settles `rows`, distinct or not, that are packed as those of the table are.
     pub(super) fn settle_rows(&self, policy: &[u8], rows: &Rows) -> Settled {
-        let (domains, composites) = (self.table().domains(), self.table().composites());
+        let (domains, composites) = (self.table().domains(), &self.table().composites);
         self.judge_rows(policy, rows, |bench, satisfied| {
             let cells = &bench.grouping.cells;
             let mut fate_of = vec![Fate::TooSmall; cells.len()];
