@@ -3,7 +3,7 @@
 use super::check::{Checker, Terms};
 use super::passes::PassesError;
 use super::policy::Policy;
-use super::search::{Strategy};
+use super::search::Strategy;
 use super::strategies::search;
 use super::table::Table;
 use super::until::Until;

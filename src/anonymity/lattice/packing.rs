@@ -133,7 +133,7 @@ mod tests {
                 packing.compact();
             }
             let packed = packing.finish(whole.sensitive().to_vec(), whole.counts().to_vec(), whole.records());
-            let told = |table: &Table| format!("{:?}", &table.rows);
+            let told = |table: &Table| format!("{:?}", table.rows);
             prop_assert_eq!(told(&packed), told(&whole));
         }
     }

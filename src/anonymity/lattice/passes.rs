@@ -18,8 +18,8 @@
 use super::check::{Account, Checker, Terms, TermsError};
 use super::policy::Policy;
 use super::search::{Found, Progress, SearchError, Strategy};
-use super::strategies::search;
 use super::settle::{Fate, SettledClass};
+use super::strategies::search;
 use super::table::Table;
 use super::until::Until;
 use crate::anonymity::privacy::Ratio;
@@ -242,7 +242,7 @@ impl<'a> Recoding<'a> {
     /// Settles the open rows, which are those of the checker's table, by what was `found` for them; whether any leaves.
     fn settle(&mut self, checker: &Checker<'_>, found: &Found) -> bool {
         let Some(best) = &found.best else { return false };
-        let rows = checker.table().rows();
+        let rows = &checker.table().rows;
         let settled = checker.settle_rows(&best.policy, rows);
         if settled.kept.classes == 0 {
             return false;
