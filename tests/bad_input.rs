@@ -186,8 +186,12 @@ fn files_without_records() {
             ("STATE__PATH", &format!("state-{name}")),
             ("SINK__PATH", &format!("out-{name}")),
         ]);
-        assert_eq!(outcome.expect(0).account(), Account::default(), "{name}");
-        assert!(place.lines("dead.ndjson").is_empty());
+        let refused = outcome.expect(1);
+        assert!(
+            refused.stderr.contains(&format!("{name}: there is no record in it; no output was replaced")),
+            "{name}"
+        );
+        assert!(!place.path(&format!("out-{name}")).exists() && !place.path("dead.ndjson").exists());
     }
     place.write("empty.csv", "");
     let outcome = place.run(&[("SOURCE__PATH", "empty.csv"), ("STATE__PATH", "state-empty")]).expect(1);
@@ -365,10 +369,11 @@ fn unknown_attributes_are_dropped_or_refused_as_configured() {
     assert_eq!(place.run(&[]).expect(0).account().released, 4);
     assert!(!String::from_utf8_lossy(&place.read("out.ndjson")).contains("blue"));
     let place = Place::new(SCHEMA, "");
-    place.write("in.ndjson", &odd);
-    let account = place.run(&[("SCHEMA__UNKNOWN", "refuse")]).expect(1).account();
-    assert_eq!((account.dead_lettered, account.released), (4, 0));
-    assert!(place.lines("dead.ndjson").iter().all(|l| l.contains("unknown_attribute") && !l.contains("colour")));
+    place.write("in.ndjson", odd + &crowd().replace(":\"p", ":\"q"));
+    let account = place.run(&[("SCHEMA__UNKNOWN", "refuse")]).expect(0).account();
+    assert_eq!((account.dead_lettered, account.released), (4, 4));
+    let letters = place.lines("dead.ndjson");
+    assert!(letters.len() == 4 && letters.iter().all(|l| l.contains("unknown_attribute") && !l.contains("colour")));
 }
 
 const HOUR: i64 = 3_600_000;

@@ -298,15 +298,85 @@ fn the_release_log_goes_on_with_the_next_file() {
             assert_eq!(run.outputs()["out.trace.ndjson"].lines().count(), first);
         }
         let next = run.dir.path().join("next.ndjson");
-        fs::write(next, input(LINES)).expect("the next file");
+        // The same people, in another order: the same content would be the same input.
+        let text = String::from_utf8_lossy(&input(LINES)).into_owned();
+        fs::write(next, text.lines().rev().map(|line| format!("{line}\n")).collect::<String>()).expect("the next file");
         let run = run.with("/in.ndjson\"", "/next.ndjson\"");
         let mut daemon = run.start(None);
         // Everybody's line is out already: that nothing leaves is said as a failure.
         assert_eq!(daemon.wait().code(), Some(i32::from(has_state)), "{}", daemon.said());
-        (first, run.outputs()["out.trace.ndjson"].lines().count())
+        (first, daemon.said().contains("every record was lost"), run.outputs()["out.trace.ndjson"].lines().count())
     };
-    let (first, second) = visits(Run::new(0));
-    assert!(first > LINES / 4 && second == 0, "{first} lines of the first file, {second} of the second");
-    let (first, second) = visits(Run::new(0).without_state());
-    assert_eq!(first, second);
+    let (first, is_lost, second) = visits(Run::new(0));
+    assert!(first > LINES / 4 && is_lost && second == first, "{first} lines of the first file, {second} afterwards");
+    let (first, is_lost, second) = visits(Run::new(0).without_state());
+    assert!(first > LINES / 4 && !is_lost && second > LINES / 4, "{first} and {second}");
+}
+
+/// Starts a job that waits at `point`, and does `meanwhile` as soon as `has_begun` says so of its directory.
+fn interfered(run: &Run, point: &str, has_begun: impl Fn(&Path) -> bool, meanwhile: impl FnOnce(&Path)) -> Daemon {
+    let daemon = run.start(Some(&format!("{point}=1*sleep(3000)->off")));
+    while !has_begun(run.dir.path()) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    meanwhile(run.dir.path());
+    daemon
+}
+
+/// Whether a job has opened its outputs.
+fn is_open(dir: &Path) -> bool {
+    dir.join(".out.visit.ndjson.unfinished").exists()
+}
+
+#[test]
+fn a_place_that_is_taken_meanwhile_is_seen_before_the_first_rename_or_told_after_it() {
+    let undisturbed = Run::new(0).finish();
+    for (point, code) in [("file-synced", 2), ("file-renamed", 1)] {
+        let run = Run::new(0);
+        for name in undisturbed.keys() {
+            fs::write(run.dir.path().join(name), "of before\n").expect("an output");
+        }
+        let is_renamed = |dir: &Path| fs::read(dir.join("out.letters")).is_ok_and(|text| text != b"of before\n");
+        let has_begun = |dir: &Path| if point == "file-renamed" { is_renamed(dir) } else { is_open(dir) };
+        let mut daemon = interfered(&run, point, has_begun, |dir| {
+            fs::remove_file(dir.join("out.visit.ndjson")).expect("an output");
+            fs::create_dir(dir.join("out.visit.ndjson")).expect("a folder");
+        });
+        assert_eq!(daemon.wait().code(), Some(code), "{point}: {}", daemon.said());
+        assert!(daemon.said().contains("out.visit.ndjson is not a regular file"), "{}", daemon.said());
+        fs::remove_dir(run.dir.path().join("out.visit.ndjson")).expect("a folder");
+        let found = run.outputs();
+        let replaced = found.iter().filter(|(name, text)| undisturbed[*name] == **text);
+        let replaced: Vec<&str> = replaced.map(|(name, _)| name.as_str()).collect();
+        assert_eq!(replaced.is_empty(), point == "file-synced", "{point}: {replaced:?}");
+        for name in replaced {
+            let said = daemon.said();
+            let told = said.split("replaced before that: ").nth(1).expect("what was replaced");
+            assert!(told.contains(name), "{name}: {said}");
+        }
+        same(&run.finish(), &undisturbed, point);
+    }
+}
+
+#[test]
+fn an_input_that_changes_while_it_is_read_is_refused() {
+    let append = |path: &Path| {
+        let mut file = fs::OpenOptions::new().append(true).open(path.join("in.ndjson")).expect("the input");
+        file.write_all(&input(3)).expect("more of it");
+    };
+    let truncate = |path: &Path| {
+        fs::File::options().write(true).open(path.join("in.ndjson")).expect("it").set_len(9).expect("less")
+    };
+    let replace = |path: &Path| {
+        fs::copy(path.join("in.ndjson"), path.join("new")).expect("a copy");
+        fs::rename(path.join("new"), path.join("in.ndjson")).expect("the input");
+    };
+    let ways: [(&str, &dyn Fn(&Path)); 3] = [("append", &append), ("truncate", &truncate), ("replace", &replace)];
+    for (how, change) in ways {
+        let run = Run::new(0);
+        let mut daemon = interfered(&run, "file-appended", is_open, change);
+        assert_eq!(daemon.wait().code(), Some(1), "{how}: {}", daemon.said());
+        assert!(daemon.said().contains("in.ndjson has changed while it was read"), "{how}: {}", daemon.said());
+        assert!(run.outputs().is_empty(), "{how}");
+    }
 }

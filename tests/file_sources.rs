@@ -101,6 +101,40 @@ fn two_names_of_one_file_are_no_crowd() {
     assert_eq!((once.account().consumed, once.account().released), (1, 0), "{}", once.stderr);
 }
 
+/// What a pattern reaches through links is an input as well: a second run would read its own release.
+#[test]
+fn outputs_that_the_source_reaches_by_a_link_are_refused() {
+    let place = Place::new(SCHEMA, "");
+    fs::create_dir(place.path("days")).expect("a folder");
+    fs::create_dir(place.path("real")).expect("a folder");
+    let line = |n: usize| format!("{{\"person\":\"p{n}\",\"age\":30}}\n");
+    place.write("real/in.ndjson", (0..20).map(line).collect::<String>());
+    std::os::unix::fs::symlink("../real", place.path("days/link")).expect("a link");
+    let to = |source: &'static str, sink: &'static str| [("SOURCE__PATH", source), ("SINK__PATH", sink)];
+    let check = |overrides: &[(&str, &str)]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+        command.args(["check", "-c", "throng.toml"]);
+        place.surround(&mut command, overrides);
+        support::binary::Process::spawn(command, place.port).wait()
+    };
+    let refused = |overrides: &[(&str, &str)]| {
+        for outcome in [check(overrides), place.run(overrides)] {
+            let said = outcome.expect(2).stderr;
+            assert!(said.contains("the sink would overwrite the source"), "{said}");
+        }
+    };
+    for source in ["days/*/*.ndjson", "days/link/*.ndjson", "days/l*/*"] {
+        refused(&to(source, "real/out.ndjson"));
+    }
+    place.run(&to("days/*/*.ndjson", "real/out.json")).expect(0);
+    place.run(&[("SOURCE__PATH", "days/*/*.ndjson"), ("STATE__PATH", "")]).expect(0);
+    // The link is to the file itself.
+    place.write("days/in.ndjson", line(0));
+    std::os::unix::fs::symlink("../out.ndjson", place.path("days/old.ndjson")).expect("a link");
+    refused(&to("days/*.ndjson", "out.ndjson"));
+    refused(&[("SOURCE__PATH", "days"), ("SOURCE__FORMAT", "json")]);
+}
+
 #[test]
 fn several_files_are_one_source() {
     let place = Place::new(SCHEMA, "");

@@ -139,7 +139,7 @@ fn a_second_run_does_the_same_again() {
     assert_eq!(place.read("out.ndjson"), before);
     let account = place.run(&[("STATE__PATH", ""), ("PRIVACY__K", "20")]).expect(1).account();
     assert_eq!((account.consumed, account.released), (24, 0));
-    assert!(place.read("out.ndjson").is_empty());
+    assert_eq!(place.read("out.ndjson"), before, "what is there is not replaced by nothing");
 }
 
 #[test]
@@ -159,6 +159,38 @@ fn a_share_of_loss_can_be_refused() {
     run(&place_of_more, &["--fail-above", "0.5"]).expect(0);
     let refused = run(&place_of_more, &["--fail-above", "2"]).expect(2);
     assert!(refused.stderr.contains("between 0 and 1"), "{}", refused.stderr);
+}
+
+/// What is judged is judged before anything is replaced or kept: the outputs of yesterday stay, and a corrected run is not refused.
+#[test]
+fn a_job_that_is_refused_for_its_loss_changes_nothing() {
+    let place = Place::new(SCHEMA, "");
+    let memory = [("PRIVACY__MAX_LINES_PER_SUBJECT", "1"), ("PRIVACY__MAX_DELAY", "1s")];
+    let run =
+        |arguments: &[&str]| support::binary::Process::spawn(place.command(&memory, arguments), place.port).wait();
+    for name in ["out.ndjson", "dead.ndjson"] {
+        place.write(name, "of yesterday\n");
+    }
+    let is_as_before =
+        || place.read("out.ndjson") == b"of yesterday\n" && place.read("dead.ndjson") == b"of yesterday\n";
+    place.write("in.ndjson", visits(5, 1, "2024-05-12") + &visits(5, 9, "tomorrow"));
+    let refused = run(&["--fail-above", "0.05"]).expect(1);
+    assert!(refused.stderr.contains("90.0 % of the records were lost"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no output was replaced"), "{}", refused.stderr);
+    assert!(is_as_before(), "a share is lost");
+    place.write("other.ndjson", visits(5, 4, "tomorrow"));
+    let all = [("SOURCE__PATH", "other.ndjson"), ("STATE__PATH", "")];
+    assert!(place.run(&all).expect(1).stderr.contains("every record was lost"));
+    assert!(is_as_before(), "everything is lost");
+    assert_eq!(run(&[]).expect(0).account().released, 5);
+    assert!(!is_as_before());
+    // Only now the state has that input, whatever it is called and whenever it was written.
+    std::fs::rename(place.path("in.ndjson"), place.path("renamed.ndjson")).expect("a file");
+    place.write("in.ndjson", place.read("renamed.ndjson"));
+    let written = place.read("out.ndjson");
+    let again = run(&[]).expect(2);
+    assert!(again.stderr.contains("has this input already"), "{}", again.stderr);
+    assert_eq!(place.read("out.ndjson"), written);
 }
 
 /// Runs until a batch has left and its effect is not written yet, or whatever `faults` say.

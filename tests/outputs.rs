@@ -208,6 +208,63 @@ fn lines_of_a_stream_leave_as_they_are_released() {
     assert!(printed.wait().expect(2).stderr.contains("holds something already"));
 }
 
+/// Whoever may write the directory of the outputs decides neither what is written over nor who owns what is written.
+#[test]
+fn what_lies_at_the_name_of_an_unfinished_file_is_left_alone() {
+    let place = place();
+    let unfinished = place.path(".out.body.ndjson.unfinished");
+    let refused = |what: &str| {
+        let outcome = place.run(&[]).expect(2);
+        assert!(outcome.stderr.contains(".out.body.ndjson.unfinished is in the way"), "{what}: {}", outcome.stderr);
+        assert!(std::fs::symlink_metadata(&unfinished).is_ok(), "{what}: it is not removed");
+        assert!(!place.path("out.body.ndjson").exists() && !place.path("out.place.ndjson").exists(), "{what}");
+        std::fs::remove_file(&unfinished).expect("it is there");
+    };
+    place.write("victim", "precious");
+    std::os::unix::fs::symlink("victim", &unfinished).expect("a link");
+    refused("a link");
+    assert_eq!(place.read("victim"), b"precious");
+    std::os::unix::fs::symlink("nowhere", &unfinished).expect("a link");
+    refused("a link to nothing");
+    assert!(!place.path("nowhere").exists());
+    std::fs::hard_link(place.path("in.ndjson"), &unfinished).expect("a link");
+    refused("a second name of the input");
+    assert_eq!(place.read("in.ndjson"), records().into_bytes());
+    assert!(Command::new("mkfifo").arg(&unfinished).status().expect("mkfifo").success());
+    refused("a pipe");
+    if rustix::process::geteuid().is_root() {
+        std::fs::write(&unfinished, "").expect("a file");
+        std::os::unix::fs::chown(&unfinished, Some(65534), None).expect("a file of another user");
+        refused("a file of another user");
+    }
+    // What a killed run has left goes, and nobody who has it open reads on.
+    std::fs::write(&unfinished, "left").expect("a file");
+    let mut open = std::fs::File::open(&unfinished).expect("a file");
+    place.run(&[]).expect(0);
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut open, &mut text).expect("a file");
+    assert_eq!(text, "left");
+    assert!(!unfinished.exists() && !place.lines("out.body.ndjson").is_empty());
+}
+
+/// The state of a job without one is gone with its process; of a killed one it goes with the next start.
+#[test]
+#[cfg(feature = "failpoints")]
+fn a_killed_job_leaves_no_temporary_state() {
+    let place = place();
+    std::fs::create_dir(place.path("tmp")).expect("a directory");
+    let run = |faults: &str| {
+        let mut command = place.command(&[("STATE__PATH", "")], &[]);
+        command.env("TMPDIR", place.path("tmp")).env("FAILPOINTS", faults);
+        Process::spawn(command, place.port).wait().code
+    };
+    let left = || std::fs::read_dir(place.path("tmp")).expect("a directory").count();
+    assert_eq!((run("file-appended=return"), left()), (None, 1));
+    assert_eq!((run("file-appended=return"), left()), (None, 1), "that of the first one is gone");
+    std::fs::create_dir(place.path("tmp/throng-state-begun")).expect("a directory");
+    assert_eq!((run(""), left()), (Some(0), 1), "somebody may be about to make it");
+}
+
 /// A job asks for no port and keeps no state unless it is told to.
 #[test]
 fn a_job_keeps_to_itself() {

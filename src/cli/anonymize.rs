@@ -1,7 +1,7 @@
 //! `throng anonymize`.
 
 use super::outcome::Failure;
-use super::run::{refuse_loss, share, stop_on_signals};
+use super::run::{share, stop_on_signals};
 use super::text;
 use super::written::{refuse_overwriting, unwritable};
 use super::written_down::{check_inputs, inputs, size};
@@ -10,6 +10,7 @@ use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Measure, Worth};
 use crate::config;
 use crate::config::{Transformation, Used};
+use crate::daemon::stream::loss;
 use crate::dataset::{
     Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, Source, Step, anonymize, files_written, frontier,
 };
@@ -153,7 +154,7 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     summarize(&done);
     let lost = done.recoded.account.suppressed + done.swallowed;
     let share = lost as f64 / (done.to_release + done.swallowed).max(1) as f64;
-    refuse_loss(share, done.swallowed, args.fail_above, false)
+    loss(share, done.swallowed, args.fail_above, false).map_or(Ok(()), |what| Err(Failure::Running(anyhow!(what))))
 }
 
 /// How far everything beside the search is, in words.

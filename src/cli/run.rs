@@ -5,11 +5,11 @@ use super::progress::{bar_of, spinner};
 use super::reloading::reloading;
 use super::streamable::{refuse_missing_device, refuse_unstreamable};
 use crate::config::{self, Config, SinkKind, SourceKind};
-use crate::daemon::run::{Options, run as run_daemon};
+use crate::daemon::run::{Options, RunError, run as run_daemon};
+use crate::daemon::stream::refused_loss;
 use crate::daemon::stream::run::Watcher;
 use crate::io::file::plain_length;
 use crate::start::checked::Checked;
-use crate::start::findings::Finding;
 use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
@@ -72,7 +72,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let stop = stop_on_signals()?;
     end_in_time(&stop, config.tuning.shutdown_time)?;
     let bar = Bar::of(&config);
+    let is_file = config.source.kind == SourceKind::File;
     let options = Options {
+        most_lost: Some(args.fail_above.unwrap_or(1.0)),
         lineage: args.lineage.clone(),
         accept_rewind: args.accept_rewind,
         accept_new_state: args.accept_new_state,
@@ -82,46 +84,23 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let reloading = (config.source.kind == SourceKind::Kafka).then(|| reloading(&args.config)).transpose()?;
     let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, reloading);
     bar.0.finish_and_clear();
-    let findings = outcome?;
-    let is_file = config.source.kind == SourceKind::File;
+    let (findings, lost) = match outcome {
+        Err(RunError::Lost { what, findings }) => (findings, Some(format!("{what}; no output was replaced"))),
+        outcome => (outcome?, None),
+    };
     if is_file {
         summarize(&telemetry);
-    }
-    let swallowed = findings.iter().map(Finding::swallowed_lines).sum();
-    for finding in findings {
-        eprintln!("note: {finding}");
     }
     // A run that was told to stop has not seen all there is.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);
     // A file is judged whole, whatever process has read it; of a topic, what this process has read.
     let settled = if is_file { Settled::ByTheState } else { Settled::ByThisProcess };
-    match args.fail_above.or(to_the_end.then_some(1.0)) {
-        Some(most) => {
-            let share = telemetry.share_lost(settled, swallowed);
-            refuse_loss(share, swallowed, most, telemetry.status().totals.released > 0)
-        }
-        None => Ok(()),
+    let most = args.fail_above.or(to_the_end.then_some(1.0)).filter(|_| !config.is_job());
+    let lost = lost.or_else(|| refused_loss(&telemetry, settled, &findings, most?));
+    for finding in findings {
+        eprintln!("note: {finding}");
     }
-}
-
-/// Fails where the share of records lost is above `most`, or all were lost. `swallowed` of the lost ones are lines inside a
-/// quote that is likely to be open by mistake; `before`: something of others had been released.
-pub fn refuse_loss(lost: f64, swallowed: u64, most: f64, before: bool) -> Result<(), Failure> {
-    if lost > most || lost >= 1.0 {
-        let lines = match swallowed {
-            0 => String::new(),
-            lines => format!(", counting {lines} line(s) that a quote left open has swallowed"),
-        };
-        let message = if lost >= 1.0 {
-            let which = if before { "every record that this run has settled" } else { "every record" };
-            format!("{which} was lost{lines}: nothing of any was released (the notes above say why)")
-        } else {
-            let (lost, most) = (lost * 100.0, most * 100.0);
-            format!("{lost:.1} % of the records were lost{lines}, and --fail-above allows {most:.1} %")
-        };
-        return Err(Failure::Running(anyhow!(message)));
-    }
-    Ok(())
+    lost.map_or(Ok(()), |what| Err(Failure::Running(anyhow!(what))))
 }
 
 /// Begins logging as configured; panics say where and never what.

@@ -1,11 +1,14 @@
 //! The files that a run reads and writes: no two of them may be one, whatever they are spelled like.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::problem::Complaint;
-use super::source::is_pattern;
+use super::source::{is_of_several, is_pattern};
 use super::{Config, Problem, Sink, SinkKind, SourceKind};
 
 /// Symbolic links that are followed one after the other, as many as the kernel follows.
@@ -60,17 +63,45 @@ pub struct Used {
     path: PathBuf,
     /// A directory in which everything is the command's.
     whole: bool,
+    /// What the path reaches where it is of several files, once it has been looked for.
+    reached: OnceLock<Reached>,
+}
+
+/// What a directory or a pattern reaches through links.
+#[derive(Clone, Debug, Default)]
+struct Reached {
+    /// The directories in which files are looked for, without links.
+    directories: BTreeSet<PathBuf>,
+    /// Device and inode of the files that are there.
+    files: BTreeSet<(u64, u64)>,
+}
+
+impl Reached {
+    fn of(path: &Path) -> Self {
+        let mut reached = Self::default();
+        let paths = |pattern: &Path| {
+            let found = pattern.to_str().and_then(|text| glob::glob(text).ok());
+            found.into_iter().flatten().filter_map(Result::ok).collect::<Vec<_>>()
+        };
+        let pattern = if path.is_dir() { path.join("*") } else { path.to_owned() };
+        if let Some(directory) = path.parent().filter(|directory| is_pattern(directory) && pattern == path) {
+            reached.directories.extend(paths(directory).into_iter().filter(|at| at.is_dir()).map(|at| place(&at)));
+        }
+        let found = paths(&pattern).into_iter().filter_map(|file| file.metadata().ok()).filter(Metadata::is_file);
+        reached.files.extend(found.map(|file| (file.dev(), file.ino())));
+        reached
+    }
 }
 
 impl Used {
     /// A file, or what is read as one: all files of a directory or of a pattern.
     pub fn file(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
-        Self { key: key.into(), path: path.to_owned(), whole: path.is_dir() }
+        Self { key: key.into(), path: path.to_owned(), whole: path.is_dir(), reached: OnceLock::new() }
     }
 
     /// A directory, and everything in it.
     pub fn directory(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
-        Self { key: key.into(), path: path.to_owned(), whole: true }
+        Self { key: key.into(), path: path.to_owned(), whole: true, reached: OnceLock::new() }
     }
 
     /// Whether it is a file of profiles.
@@ -78,14 +109,26 @@ impl Used {
         self.key.starts_with("join[")
     }
 
-    /// Whether the path is a pattern that would match a file of `other`, were it there.
+    /// Whether the path is of several files, one of which is that of `other`, or would be, were it there. Links on the way are seen
+    /// through.
     fn takes(&self, other: &Self) -> bool {
-        if !is_pattern(&self.path) || self.path.exists() {
+        if !is_of_several(&self.path) {
             return false;
         }
-        let place_of_it = place(&self.path);
-        let Some(pattern) = place_of_it.to_str().and_then(|text| glob::Pattern::new(text).ok()) else { return false };
-        pattern.matches_path(&place(&other.path))
+        let reached = self.reached.get_or_init(|| Reached::of(&self.path));
+        if other.path.metadata().is_ok_and(|file| reached.files.contains(&(file.dev(), file.ino()))) {
+            return true;
+        }
+        let (pattern, other) = (place(&self.path), place(&other.path));
+        let matches = |pattern: Option<&str>, path: Option<&Path>| {
+            let pattern = pattern.and_then(|text| glob::Pattern::new(text).ok());
+            pattern.zip(path).is_some_and(|(pattern, path)| pattern.matches_path(path))
+        };
+        // The name alone, in a directory that the pattern reaches.
+        let name = |path: &Path| path.file_name().map(PathBuf::from);
+        let is_reached = other.parent().is_some_and(|directory| reached.directories.contains(directory));
+        matches(pattern.to_str(), Some(&other))
+            || is_reached && matches(name(&pattern).as_deref().and_then(Path::to_str), name(&other).as_deref())
     }
 
     fn clashes(&self, other: &Self) -> bool {
@@ -122,7 +165,7 @@ fn used(config: &Config) -> Vec<Used> {
     let mut put = |key: Cow<'static, str>, path: &Path, whole| {
         let named = !empty(path) && !is_dash(path);
         if named && used.iter().all(|known: &Used| known.key != key || known.path != path) {
-            used.push(Used { key, path: path.to_owned(), whole });
+            used.push(Used { key, path: path.to_owned(), whole, reached: OnceLock::new() });
         }
     };
     if source.kind == SourceKind::File {
@@ -209,7 +252,8 @@ impl Config {
 
     /// What is wrong with writing the lineage there: it is a file that the configuration names already.
     pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {
-        let lineage = Used { key: "--lineage".into(), path: lineage.to_owned(), whole: false };
+        let lineage =
+            Used { key: "--lineage".into(), path: lineage.to_owned(), whole: false, reached: OnceLock::new() };
         let used = used(self);
         let other = used.iter().find(|other| lineage.clashes(other))?;
         let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";

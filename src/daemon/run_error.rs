@@ -9,6 +9,7 @@ use crate::daemon::state::directory::StateError;
 use crate::io::file::SinkError;
 use crate::io::kafka::connection::KafkaFailure;
 use crate::io::profiles::ProfilesError;
+use crate::start::findings::Finding;
 use std::path::PathBuf;
 
 /// Why a daemon did not start, or ended early. Batches that have left by then stay, and a new start goes on behind
@@ -44,8 +45,13 @@ pub enum RunError {
     NoColumn { path: PathBuf, attributes: Vec<String> },
     #[error("told to end before the end of the input: no output was replaced")]
     Interrupted,
+    /// A job is refused for what it has lost; with what an operator must know of its records.
+    #[error("{what}; no output was replaced")]
+    Lost { what: String, findings: Vec<Finding> },
+    #[error("{}: there is no record in it; no output was replaced (name the file that has the records)", .path.display())]
+    NoRecords { path: PathBuf },
     #[error(
-        "{}: the state in {} has this input already (the same files, lengths and times of change), and would withhold what it has released; \
+        "{}: the state in {} has this input already (files of the same content), and would withhold what it has released; \
          no output was replaced (name the next file, or to do this one again another state.path)",
         .path.display(), .state.display()
     )]

@@ -14,15 +14,13 @@ mod column;
 mod error;
 mod request;
 mod spilling;
-mod standing;
 
 pub use column::{Spilled, TableColumn, WholeTable};
 pub use error::TableError;
 pub use request::{ReadProgress, Request, Spill, named};
 use spilling::Spilling;
-pub use standing::Standing;
 
-use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError};
+use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, Standing};
 use crate::codec::{Field, Unknown};
 use crate::records::based::Resolved;
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};

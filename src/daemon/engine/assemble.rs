@@ -44,6 +44,9 @@ pub struct Options {
     pub accept_rewind: bool,
     /// `--accept-new-state`: the state may be new although the group has released before.
     pub accept_new_state: bool,
+    /// `--fail-above`: a job that loses a larger share of its records, or all of them, or that has none, fails and replaces nothing;
+    /// `None`: it is not judged.
+    pub most_lost: Option<f64>,
     /// The broker is the demo's stand-in.
     pub stand_in_broker: bool,
     /// The clocks of the machine.
@@ -53,7 +56,14 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let clocks = Arc::new(MachineClocks::new());
-        Self { lineage: None, accept_rewind: false, accept_new_state: false, stand_in_broker: false, clocks }
+        Self {
+            lineage: None,
+            most_lost: None,
+            accept_rewind: false,
+            accept_new_state: false,
+            stand_in_broker: false,
+            clocks,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::run_error::RunError;
 use crate::io::file::sink::{FileSink, Names, NoSink};
-use crate::io::file::{FileSource, GroupColumns, Reading, StopFlag, content_digest_of, digest_of};
+use crate::io::file::{FileSource, GroupColumns, Reading, Standing, StopFlag, content_digest_of};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::transaction::UNTRUTHFUL;
 use crate::records::schema::Schema;
@@ -20,9 +20,9 @@ use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::start::memory;
 use crate::start::reading::{codec_limits, fields, file_format};
-use crate::telemetry::{ColumnsDropped, Telemetry};
+use crate::telemetry::{ColumnsDropped, Settled, Telemetry};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,14 +44,9 @@ pub fn run_file(
     }
     let is_job = config.is_job();
     let format = file_format(config.source.format(), config.source.separator);
-    let input = is_job.then(|| digest_of(&config.source.path, format)).transpose()?;
-    if is_job && !config.has_state() && config.secret.is_none() {
-        // A secret that is drawn would give other bytes with every run. Whoever has the whole input learns nothing by it.
-        let Some(digest) = content_digest_of(&config.source.path, format, stop)? else {
-            return Err(RunError::Interrupted);
-        };
-        Arc::make_mut(&mut checked.config).secret = Secret::new(digest.to_vec()).ok();
-    }
+    let standing = is_job.then(|| Standing::of_regular(&config.source.path, format)).transpose()?;
+    let files = standing.as_ref().map(Standing::files);
+    let input = files.as_deref().map(|files| noted_digest(&mut checked, files, stop)).transpose()?.flatten();
     let names = Names {
         source: config.source.path.display().to_string(),
         groups: checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
@@ -62,8 +57,7 @@ pub fn run_file(
     // A batch that was about to leave when a process ended may have: its lines count as released.
     let Assembled { mut engine, .. } = assemble(checked, telemetry, options.accept_rewind, &mut |_, _| Ok(true))?;
     engine.heed(stop);
-    let has_release_log = schema.subject.is_some() && !config.privacy.longest_delay().is_zero();
-    if let Some(input) = input.filter(|_| has_release_log && config.has_state())
+    if let Some(input) = input
         && !engine.begin_job(&input)?
     {
         return Err(RunError::SameInput { path: config.source.path.clone(), state: config.state.path.clone() });
@@ -75,8 +69,9 @@ pub fn run_file(
     if !profiles::begin(&mut engine, None, (&config, &schema, &file), &no_cluster, telemetry, stop)? {
         return if is_job { Err(RunError::Interrupted) } else { Ok(engine.findings()) };
     }
-    let Some(source) = open_source(&config, &schema, telemetry, stop)? else { return Ok(engine.findings()) };
+    let Some(source) = open_source(&config, &schema, files, telemetry, stop)? else { return Ok(engine.findings()) };
     telemetry.set_readiness(|r| r.assignment = true);
+    let consumed_before = telemetry.status().totals.consumed;
     let mut sink = match config.sink.kind {
         SinkKind::File => Some(open_sink(&config, &columns, names, options.lineage.as_deref(), &engine)?),
         SinkKind::None | SinkKind::Kafka => None,
@@ -122,11 +117,76 @@ pub fn run_file(
     if is_job && stop.load(Ordering::Acquire) {
         return Err(RunError::Interrupted);
     }
+    let findings = engine.findings();
+    if let Some(standing) = standing {
+        standing.refuse_changed_files()?;
+        let consumed = telemetry.status().totals.consumed - consumed_before;
+        refuse_loss(telemetry, &findings, (consumed, options.most_lost), &config.source.path)?;
+    }
     if let Some(sink) = sink {
         sink.finish()?;
     }
     engine.keep_copy()?;
-    Ok(engine.findings())
+    Ok(findings)
+}
+
+/// Refuses a job that has consumed nothing, or lost more than the share `most`.
+fn refuse_loss(
+    telemetry: &Telemetry,
+    findings: &[Finding],
+    (consumed, most): (u64, Option<f64>),
+    path: &Path,
+) -> Result<(), RunError> {
+    let Some(most) = most else { return Ok(()) };
+    if consumed == 0 {
+        return Err(RunError::NoRecords { path: path.to_owned() });
+    }
+    match refused_loss(telemetry, Settled::ByTheState, findings, most) {
+        Some(what) => Err(RunError::Lost { what, findings: findings.to_vec() }),
+        None => Ok(()),
+    }
+}
+
+/// The digest of a job's `files` that its state is to note; none where it notes none. A job that would draw its secret takes the digest
+/// for that: one that is drawn would give other bytes with every run, and whoever has the whole input learns nothing by it.
+fn noted_digest(checked: &mut Checked, files: &[PathBuf], stop: &AtomicBool) -> Result<Option<[u8; 32]>, RunError> {
+    let (config, schema) = (&checked.config, &checked.schema);
+    let draws_secret = !config.has_state() && config.secret.is_none();
+    let has_release_log = schema.subject.is_some() && !config.privacy.longest_delay().is_zero();
+    let is_noted = config.has_state() && has_release_log;
+    if !draws_secret && !is_noted {
+        return Ok(None);
+    }
+    let Some(digest) = content_digest_of(files, stop)? else { return Err(RunError::Interrupted) };
+    if draws_secret {
+        Arc::make_mut(&mut checked.config).secret = Secret::new(digest.to_vec()).ok();
+    }
+    Ok(Some(digest).filter(|_| is_noted))
+}
+
+/// What is said of a run that has lost more than the share `most` of its records, or all of them; none of another.
+pub fn refused_loss(telemetry: &Telemetry, of: Settled, findings: &[Finding], most: f64) -> Option<String> {
+    let swallowed = findings.iter().map(Finding::swallowed_lines).sum();
+    loss(telemetry.share_lost(of, swallowed), swallowed, most, telemetry.status().totals.released > 0)
+}
+
+/// As [`refused_loss`], where the share `lost` is known. `swallowed` of the lost ones are lines inside a quote that is likely to be open
+/// by mistake; `before`: something of others had been released.
+pub fn loss(lost: f64, swallowed: u64, most: f64, before: bool) -> Option<String> {
+    if lost <= most && lost < 1.0 {
+        return None;
+    }
+    let lines = match swallowed {
+        0 => String::new(),
+        lines => format!(", counting {lines} line(s) that a quote left open has swallowed"),
+    };
+    Some(if lost >= 1.0 {
+        let which = if before { "every record that this run has settled" } else { "every record" };
+        format!("{which} was lost{lines}: nothing of any was released (the notes above say why)")
+    } else {
+        let (lost, most) = (lost * 100.0, most * 100.0);
+        format!("{lost:.1} % of the records were lost{lines}, and --fail-above allows {most:.1} %")
+    })
 }
 
 /// The columns of each output.
@@ -142,10 +202,11 @@ fn output_columns(config: &Config, shapes: &[GroupShape], schema: &Schema) -> Ve
     }
 }
 
-/// The source; none where the stream is to stop before it has begun.
+/// The source, of a job its `files`; none where the stream is to stop before it has begun.
 fn open_source(
     config: &Config,
     schema: &Schema,
+    files: Option<Vec<PathBuf>>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
 ) -> Result<Option<FileSource>, RunError> {
@@ -158,7 +219,11 @@ fn open_source(
         unknown,
         stop: StopFlag::new(Arc::clone(stop)),
     };
-    let source = match FileSource::reading(path, reading) {
+    let opened = match files {
+        Some(files) => FileSource::reading_files(path, files, reading),
+        None => FileSource::reading(path, reading),
+    };
+    let source = match opened {
         // The header of a pipe was waited for.
         Err(error) if error.is_stop() => return Ok(None),
         source => source?,

@@ -93,37 +93,19 @@ fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
     Ok(())
 }
 
-/// A digest of the files of a path: their names, lengths and times of change.
-pub fn digest_of(path: &Path, format: Format) -> Result<[u8; 32], SourceError> {
-    let mut digest = Sha256::new();
-    for file in all_of(path, format)? {
-        let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
-        if !found.is_file() {
-            return Err(SourceError::NotRegular { path: file });
-        }
-        let place = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
-        digest.update((bytes(&place).len() as u64).to_le_bytes());
-        digest.update(bytes(&place));
-        digest.update(found.len().to_le_bytes());
-        digest.update(found.mtime().to_le_bytes());
-        digest.update(found.mtime_nsec().to_le_bytes());
-    }
-    Ok(digest.finalize().into())
-}
-
-/// A digest of all bytes of the files of a path; none where `stop` came before.
-pub fn content_digest_of(path: &Path, format: Format, stop: &AtomicBool) -> Result<Option<[u8; 32]>, SourceError> {
+/// A digest of all bytes of `files`, one after the other; none where `stop` came before.
+pub fn content_digest_of(files: &[PathBuf], stop: &AtomicBool) -> Result<Option<[u8; 32]>, SourceError> {
     let mut digest = Sha256::new();
     let mut bytes = vec![0; 1 << 20];
-    for file in all_of(path, format)? {
-        let mut open = File::open(&file).map_err(|source| SourceError::Open { path: file.clone(), source })?;
+    for file in files {
+        let mut open = File::open(file).map_err(|source| SourceError::Open { path: file.clone(), source })?;
         loop {
             match open.read(&mut bytes) {
                 _ if stop.load(Ordering::Acquire) => return Ok(None),
                 Ok(0) => break,
                 Ok(count) => digest.update(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(SourceError::Open { path: file, source }),
+                Err(source) => return Err(SourceError::Open { path: file.clone(), source }),
             }
         }
     }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `source`, `reader` | files as a source, one after the other |
 //! | `listing`, `pattern` | the files of a directory or a pattern |
+//! | `standing` | whether files stay as they are while they are read |
 //! | `stream`, `inflate`, `pipe` | the text of a file, also where it is compressed or a pipe that is waited for |
 //! | `ndjson_lines`, `csv_rows`, `parquet_rows` | the records of each format |
 //! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
@@ -29,6 +30,7 @@ pub mod sink;
 mod sink_error;
 mod source;
 mod source_error;
+mod standing;
 mod stream;
 #[cfg(test)]
 mod testing;
@@ -36,13 +38,14 @@ mod undescribed;
 pub mod whole;
 
 pub use csv_rows::LongRows;
-pub use listing::{content_digest_of, digest_of, files_of, is_at_rest, is_of_several, telling};
+pub use listing::{content_digest_of, files_of, is_at_rest, is_of_several, telling};
 pub use outputs::{GroupColumns, Replacement};
 pub use parquet_rows::rows_announced;
 pub use pipe::StopFlag;
 pub use sink_error::SinkError;
 pub use source::{FileSource, ReadOutcome, SourcePosition};
 pub use source_error::SourceError;
+pub use standing::Standing;
 pub use stream::{open_text, plain_length};
 pub use undescribed::{ColumnChoice, separator_of};
 

@@ -67,13 +67,14 @@ impl Target {
             Visible::AtTheEnd => UnfinishedFile::create(path, access).map(Self::Unfinished),
             Visible::AsReleased if is_dash => Ok(Self::Printed),
             Visible::AsReleased => {
+                whole::regular(path)?;
                 let mode = if access == Access::Private { 0o600 } else { 0o666 };
                 let mut options = OpenOptions::new();
                 std::os::unix::fs::OpenOptionsExt::mode(options.append(true).create(true), mode);
                 let file = options.open(path).map_err(fault)?;
                 let found = file.metadata().map_err(fault)?;
-                if !found.is_file() {
-                    return Err(SinkError::NotRegular { path: path.into() });
+                if access == Access::Private {
+                    whole::make_private(&file, &found, path)?;
                 }
                 whole::lock(&file, path, path)?;
                 if found.len() > 0 {
@@ -84,7 +85,17 @@ impl Target {
         }
     }
 
-    fn path(&self) -> &Path {
+    /// Looks whether [`show`](Self::show) is likely to succeed.
+    pub fn check_place(&self) -> Result<(), SinkError> {
+        if let Self::Unfinished(file) = self { file.check_place() } else { Ok(()) }
+    }
+
+    /// Whether the file has its name, whatever came after.
+    pub fn is_named(&self) -> bool {
+        matches!(self, Self::Unfinished(file) if file.is_named)
+    }
+
+    pub fn path(&self) -> &Path {
         match self {
             Self::Unfinished(file) => &file.path,
             Self::Growing(path, _) => path,

@@ -127,18 +127,28 @@ impl FileSink {
     /// groups behind them in their order.
     ///
     /// # Errors
-    /// When one cannot be brought to the disk: nothing has been replaced then. When one cannot be put in its place: those before it
-    /// have been, whole, and those behind it are as they were.
+    /// When one cannot be brought to the disk, or something is in its place: nothing has been replaced then. [`SinkError::Mixture`] when
+    /// one cannot be put in its place all the same: those before it have been, whole, and those behind it are as they were.
     pub fn finish(self) -> Result<(), SinkError> {
         let beside = [self.dead_letters, self.lineage, self.audit];
         let all = beside.into_iter().flatten().chain(self.outputs);
         let finished = all.map(Output::finish).collect::<Result<Vec<Target>, _>>()?;
         crash_point("file-synced");
+        finished.iter().try_for_each(Target::check_place)?;
         if let (Visible::AtTheEnd, Some((path, text))) = (self.visible, &self.untruthful) {
             whole::write(path, text.as_bytes())?;
         }
+        let mut replaced = Vec::new();
         for mut output in finished {
-            output.show()?;
+            let shown = output.show();
+            if shown.is_ok() || output.is_named() {
+                replaced.push(output.path().to_owned());
+            }
+            match shown {
+                Ok(()) => {}
+                Err(failed) if replaced.is_empty() => return Err(failed),
+                Err(failed) => return Err(SinkError::Mixture { failed: Box::new(failed), replaced }),
+            }
             crash_point("file-renamed");
         }
         Ok(())

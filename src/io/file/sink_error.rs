@@ -11,6 +11,16 @@ pub enum SinkError {
     Open { path: PathBuf, source: io::Error },
     #[error("{path} is not a regular file, and would not be replaced by one: name a file, or - for standard output")]
     NotRegular { path: PathBuf },
+    #[error(
+        "{path} is in the way: it is not a file that a killed run of this user has left there, and is neither written nor \
+         removed; see who made it and remove it, or name an output in a directory that nobody else can write"
+    )]
+    InTheWay { path: PathBuf },
+    #[error(
+        "{failed}; replaced before that: {}; the other outputs are as before: start again to replace all of them",
+        .replaced.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    Mixture { failed: Box<Self>, replaced: Vec<PathBuf> },
     #[error("cannot write {path} at byte {byte}: {source}; make room, then start again")]
     Write { path: PathBuf, byte: u64, source: io::Error },
     #[error("cannot bring {path} to the disk: {source}; check the disk, then start again")]
@@ -34,6 +44,6 @@ pub enum SinkError {
 impl SinkError {
     /// Whether the user must change something before another attempt makes sense.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Occupied { .. } | Self::NotRegular { .. })
+        matches!(self, Self::Occupied { .. } | Self::NotRegular { .. } | Self::InTheWay { .. })
     }
 }

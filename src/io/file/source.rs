@@ -85,7 +85,11 @@ impl FileSource {
 
     /// As [`open`](Self::open), read as `reading` says.
     pub fn reading(path: &Path, reading: Reading) -> Result<Self, SourceError> {
-        let files = all_of(path, reading.format)?;
+        Self::reading_files(path, all_of(path, reading.format)?, reading)
+    }
+
+    /// As [`reading`](Self::reading), where the `files` of `path` are known.
+    pub fn reading_files(path: &Path, files: Vec<PathBuf>, reading: Reading) -> Result<Self, SourceError> {
         let reader = Reader::open(&files[0], &reading)?;
         let width = reading.fields.len();
         let mut source = Self::of(path, files, reader, reading, Vec::new(), width);

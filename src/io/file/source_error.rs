@@ -34,6 +34,8 @@ pub enum SourceError {
         "{path} has other {columns} than {first}, which is read as one with it: make them alike, or read it by itself"
     )]
     OtherColumns { path: PathBuf, first: PathBuf, columns: String },
+    #[error("{path} has changed while it was read: let whoever writes it finish, and read it again")]
+    Changed { path: PathBuf },
     #[error("{path} is no regular file: give what comes through a pipe to standard input (source.path = \"-\")")]
     NotRegular { path: PathBuf },
     #[error("standard input can be read as NDJSON or CSV, not as Parquet, which needs its end first: name a file")]

@@ -6,8 +6,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 use super::SinkError;
 use crate::config;
+
+/// What is at a fixed name is not followed, and not waited for.
+const AS_IT_IS: i32 = (OFlags::NOFOLLOW.bits() | OFlags::NONBLOCK.bits()) as i32;
 
 /// Access to a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +34,7 @@ pub(super) struct UnfinishedFile {
     file: File,
     /// Bytes written so far.
     pub written: u64,
-    is_named: bool,
+    pub is_named: bool,
     _claimed: Option<File>,
 }
 
@@ -43,17 +48,16 @@ impl UnfinishedFile {
         regular(path)?;
         let (place, unfinished) = place_and_unfinished(path).map_err(fault)?;
         let claimed = claim(&place, path)?;
+        remove_leftover(&unfinished, path)?;
         let mode = if access == Access::Private { 0o600 } else { 0o666 };
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(mode).open(&unfinished);
-        let file = file.map_err(fault)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).custom_flags(AS_IT_IS).open(&unfinished);
+        let file = file.map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => SinkError::Locked { path: path.into() },
+            _ => fault(source),
+        })?;
         lock(&file, &unfinished, path)?;
-        let (named, written, is_named) = (path.to_owned(), 0, false);
-        let begun = Self { path: named, place, unfinished, access, file, written, is_named, _claimed: claimed };
-        begun.file.set_len(0).map_err(fault)?;
-        if access == Access::Private {
-            begun.file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(fault)?;
-        }
-        Ok(begun)
+        let (path, written, is_named) = (path.to_owned(), 0, false);
+        Ok(Self { path, place, unfinished, access, file, written, is_named, _claimed: claimed })
     }
 
     /// Brings it to the disk.
@@ -61,12 +65,21 @@ impl UnfinishedFile {
         self.file.sync_all().map_err(|source| SinkError::Sync { path: self.path.clone(), source })
     }
 
+    /// Looks whether it can be put in its place: nothing but a regular file is there, and its own name is still its own.
+    pub fn check_place(&self) -> Result<(), SinkError> {
+        regular(&self.path)?;
+        let fault = |source| SinkError::Open { path: self.path.clone(), source };
+        let (named, own) =
+            (fs::symlink_metadata(&self.unfinished).map_err(fault)?, self.file.metadata().map_err(fault)?);
+        if inode(&named) == inode(&own) { Ok(()) } else { Err(SinkError::InTheWay { path: self.unfinished.clone() }) }
+    }
+
     /// Puts it in its place, with the mode of what it replaces. Call it behind a [`sync`](Self::sync).
     pub fn rename(&mut self) -> Result<(), SinkError> {
+        self.check_place()?;
         let fault = |source| SinkError::Write { path: self.path.clone(), byte: self.written, source };
-        regular(&self.path)?;
         if let (Access::Shared, Ok(replaced)) = (self.access, fs::metadata(&self.place)) {
-            fs::set_permissions(&self.unfinished, replaced.permissions()).map_err(fault)?;
+            self.file.set_permissions(replaced.permissions()).map_err(fault)?;
         }
         fs::rename(&self.unfinished, &self.place).map_err(fault)?;
         self.is_named = true;
@@ -93,6 +106,53 @@ impl Drop for UnfinishedFile {
             let (Ok(()) | Err(_)) = fs::remove_file(&self.unfinished);
         }
     }
+}
+
+/// Removes what a killed process has left at `unfinished`, `path` in messages: a regular file of this user, with one name and no lock.
+///
+/// # Errors
+/// [`SinkError::InTheWay`] for anything else; [`SinkError::Locked`] where another process writes it.
+fn remove_leftover(unfinished: &Path, path: &Path) -> Result<(), SinkError> {
+    let fault = |source| SinkError::Open { path: path.into(), source };
+    let in_the_way = || SinkError::InTheWay { path: unfinished.into() };
+    match fs::symlink_metadata(unfinished) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(fault(source)),
+        Ok(found) if !is_own(&found) => return Err(in_the_way()),
+        Ok(_) => {}
+    }
+    let file = match open_as_it_is(unfinished) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(SinkError::Locked { path: path.into() }),
+        opened => opened.map_err(fault)?,
+    };
+    if !is_own(&file.metadata().map_err(fault)?) {
+        return Err(in_the_way());
+    }
+    lock(&file, unfinished, path)?;
+    fs::remove_file(unfinished).map_err(fault)
+}
+
+/// Makes a file that was there before `path` was opened private. One of another user, or with other names, is not.
+pub(super) fn make_private(file: &File, found: &Metadata, path: &Path) -> Result<(), SinkError> {
+    if !is_own(found) {
+        return Err(SinkError::InTheWay { path: path.into() });
+    }
+    let made = file.set_permissions(fs::Permissions::from_mode(0o600));
+    made.map_err(|source| SinkError::Open { path: path.into(), source })
+}
+
+/// Whether it is a regular file of this user with one name.
+fn is_own(found: &Metadata) -> bool {
+    found.is_file() && found.nlink() == 1 && found.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// Opens a file for reading; no link, and without waiting for the other end of a pipe.
+fn open_as_it_is(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(AS_IT_IS).open(path)
+}
+
+fn inode(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Refuses a place at which something else than a regular file is.
@@ -125,7 +185,10 @@ pub fn place_and_unfinished(path: &Path) -> io::Result<(PathBuf, PathBuf)> {
 /// As [`claim`]; when there is no directory for it.
 pub(super) fn claim_place(path: &Path) -> Result<Option<File>, SinkError> {
     let fault = |source| SinkError::Open { path: path.into(), source };
-    let (place, _) = place_and_unfinished(path).map_err(fault)?;
+    let (place, unfinished) = place_and_unfinished(path).map_err(fault)?;
+    if fs::symlink_metadata(&unfinished).is_ok_and(|found| !is_own(&found)) {
+        return Err(SinkError::InTheWay { path: unfinished });
+    }
     if place.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         return Err(fault(io::ErrorKind::NotFound.into()));
     }
@@ -137,7 +200,7 @@ pub(super) fn claim_place(path: &Path) -> Result<Option<File>, SinkError> {
 /// # Errors
 /// [`SinkError::Locked`] when it is open in another process as an output; when it cannot be opened.
 fn claim(place: &Path, path: &Path) -> Result<Option<File>, SinkError> {
-    match File::open(place) {
+    match open_as_it_is(place) {
         Ok(file) => lock(&file, place, path).map(|()| Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(SinkError::Open { path: path.into(), source }),
@@ -153,9 +216,8 @@ pub(super) fn lock(file: &File, place: &Path, path: &Path) -> Result<(), SinkErr
         TryLockError::Error(source) => fault(source),
     })?;
     // Whoever had the lock until now may have given the file another name since it was opened here.
-    let inode = |file: Metadata| (file.dev(), file.ino());
-    match fs::metadata(place).map(inode) {
-        Ok(found) if found == file.metadata().map(inode).map_err(fault)? => Ok(()),
+    match fs::metadata(place) {
+        Ok(found) if inode(&found) == inode(&file.metadata().map_err(fault)?) => Ok(()),
         Ok(_) => Err(locked()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(locked()),
         Err(source) => Err(fault(source)),

@@ -42,8 +42,6 @@ pub enum TableError {
          columns, and too few to be an identifier: leave it out (--columns), round it in a schema, or allow more (--memory)"
     )]
     ManyValues { path: PathBuf, column: String, records: u64, limit: String },
-    #[error("{path} has changed while it was read: let whoever writes it finish, and read it again")]
-    Changed { path: PathBuf },
     #[error("the table cannot be written to {directory}: {source}; name a directory with more room (--temp)")]
     Temporary { directory: PathBuf, source: std::io::Error },
 }

@@ -7,9 +7,40 @@ use crate::daemon::state::seal::Keys;
 use crate::faults::crash_point;
 use crate::ledger::per_subject::Ledger;
 use rand::{TryRngCore, rngs::OsRng};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
 
 /// The file of the directory that says with which batch the last job ended.
 const ENDS_WITH: &str = "ends-with";
+
+/// How the names of temporary states begin.
+const TEMPORARY: &str = "throng-state-";
+
+/// How old a temporary state is at least that nobody has made to its end, and that is taken for left.
+const MAKING_TIME: Duration = Duration::from_secs(3600);
+
+/// Removes the temporary states of this user whose processes have been killed. What cannot be removed stays: nothing is read from it.
+fn remove_leftovers(folder: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_named_so = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes());
+        // Of a link, the link itself.
+        let Some(found) = is_named_so.then(|| entry.metadata().ok()).flatten() else { continue };
+        if !found.is_dir() || found.uid() != own {
+            continue;
+        }
+        let age = found.modified().ok().and_then(|changed| changed.elapsed().ok()).unwrap_or_default();
+        // Made to its end it has been locked since; before, its process may be about to lock it.
+        if directory::must_exist(&path).is_err() && age < MAKING_TIME {
+            continue;
+        }
+        if let Ok(_held) = databases::lock(&path) {
+            let (Ok(()) | Err(_)) = std::fs::remove_dir_all(&path);
+        }
+    }
+}
 
 impl Store {
     /// Opens a state that lasts as long as the store: nothing of a batch is written to it. Without a `secret` one is drawn, which is
@@ -26,7 +57,8 @@ impl Store {
             OsRng.try_fill_bytes(&mut drawn).map_err(|error| failed(std::io::Error::other(error.to_string())))?;
             &drawn
         };
-        let directory = tempfile::Builder::new().prefix("throng-state-").tempdir().map_err(failed)?;
+        remove_leftovers(&std::env::temp_dir());
+        let directory = tempfile::Builder::new().prefix(TEMPORARY).tempdir().map_err(failed)?;
         let (mut store, keys, recovered) = Self::open(directory.path(), Some(secret), ledger)?;
         store.temporary = Some(directory);
         Ok((store, keys, recovered))
