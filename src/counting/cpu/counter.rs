@@ -263,6 +263,7 @@ impl<'a> CpuCounter<'a> {
         k: u32,
         told: &mut dyn FnMut(usize, u32, u32),
     ) -> Result<(), ComputeError> {
+        sets.iter().try_for_each(|set| self.check(set))?;
         let rows = self.table.rows() as u64;
         let known = |at: usize| known.get(at).filter(|known| !known.is_empty());
         // Where most rows are known, the others alone are looked at.
@@ -326,6 +327,7 @@ impl<'a> CpuCounter<'a> {
         stop: &(dyn Fn() -> bool + Sync),
         alone: &(dyn Fn(&AttributeSet, u64) -> Result<T, ComputeError> + Sync),
     ) -> Result<Vec<T>, ComputeError> {
+        sets.iter().try_for_each(|set| self.check(set))?;
         let memory = self.memory / self.threads_for(sets) as u64;
         let (batches, others) = batches::<C>(&self.table, sets, if in_arrays { memory } else { 0 });
         let of_batch = |number: usize| {
@@ -351,7 +353,6 @@ impl<'a> CpuCounter<'a> {
         others: &[usize],
         alone: &(dyn Fn(&AttributeSet) -> Result<T, ComputeError> + Sync),
     ) -> Result<Vec<T>, ComputeError> {
-        sets.iter().try_for_each(|set| self.check(set))?;
         let task = |number: usize| match number.checked_sub(batches) {
             None => of_batch(number).map_err(|error| lost(&error)),
             Some(other) => Ok(vec![(others[other], alone(&sets[others[other]])?)]),
