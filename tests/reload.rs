@@ -246,6 +246,16 @@ fn threat_28_only_who_brings_the_token_may_ask() {
     assert!(code == Some(1) && said.contains("another token") && !said.contains(TOKEN), "{code:?} {said}");
     let (status, body) = served.asked("POST /reload", &bearer).expect("an answer");
     assert!(status == 200 && body.contains("\"replaced\""), "the token of the start: {status} {body}");
+    let new = "Authorization: Bearer another-token-of-the-tests\r\n";
+    until("the new token", &daemon, || served.asked("GET /status.json", new).is_some_and(|(status, _)| status == 200));
+    assert_eq!(served.asked("GET /status.json", &bearer).map(|(status, _)| status), Some(401), "the old token ends");
+    // The token alone is changed.
+    fs::write(served.at("token"), TOKEN).expect("a token");
+    let (status, body) = served.asked("POST /reload", new).expect("an answer");
+    assert!(status == 200 && body.contains("telemetry.token_file"), "{status} {body}");
+    until("the first token", &daemon, || {
+        served.asked("GET /metrics", &bearer).is_some_and(|(status, _)| status == 200)
+    });
     assert_eq!(served.metric("throng_privacy_k"), 4.0);
     served.feed(3 * BATCH);
     let log = served.finish(daemon);
@@ -309,6 +319,41 @@ fn pages_move_with_their_address() {
     until("the new pages", &daemon, || served.asked("GET /healthz", "").is_some_and(|(status, _)| status == 200));
     until("the end of the old pages", &daemon, || served.asked_at(old, "GET /healthz", "").is_none());
     served.feed(2 * BATCH);
+    served.finish(daemon);
+}
+
+/// The pipeline that ends for the signal leaves the new configuration unread: the reload thread must not wait for its answer.
+#[test]
+fn stop_during_a_reload_ends_in_order() {
+    let Some(broker) = Broker::shared() else { return };
+    for delay_ms in [0, 5, 20, 60, 120, 400] {
+        let mut served = Served::new(broker);
+        let mut daemon = served.start();
+        served.feed(2 * BATCH);
+        served.stage.wait_consumed(served.fed, &mut [&mut daemon]);
+        served.edit("k = 3", "k = 4");
+        daemon.signal(Signal::HUP);
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        daemon.stop();
+        // What was held when the signal came between two pipelines is held still.
+        let daemon = served.start();
+        served.finish(daemon);
+    }
+}
+
+#[test]
+fn partitions_are_counted_once_over_reloads() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut served = Served::new(broker);
+    let daemon = served.start();
+    for k in 3..6 {
+        until("the partitions", &daemon, || served.metric("throng_partitions_assigned") == f64::from(PARTITIONS));
+        served.edit(&format!("k = {k}"), &format!("k = {}", k + 1));
+        let (code, said) = served.reloaded();
+        assert_eq!(code, Some(0), "{said}");
+    }
+    until("the partitions", &daemon, || served.metric("throng_partitions_assigned") == f64::from(PARTITIONS));
+    served.feed(3 * BATCH);
     served.finish(daemon);
 }
 

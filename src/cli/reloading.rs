@@ -44,6 +44,12 @@ pub fn reloading(file: &Path) -> Result<Reloading, Failure> {
 fn read(path: &Path, over: &AtomicBool) -> Result<Checked, Vec<String>> {
     let said = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
     let file = path.display().to_string();
+    // The end of the daemon does not wait for whoever writes to a pipe.
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        return Err(vec![format!(
+            "{file}: not a regular file, which a reload can read again (write the configuration to a file)"
+        )]);
+    }
     let config = config::load(path, std::env::vars()).map_err(said)?;
     refuse_unstreamable(&config, &file).map_err(|failure| reasons(&failure))?;
     refuse_missing_device(&config, &file).map_err(|failure| reasons(&failure))?;

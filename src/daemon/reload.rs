@@ -6,11 +6,14 @@
 
 use super::http::Site;
 use super::requests::{ReloadAnswer, ReloadRequests, Request, Requests};
+use crate::config;
 use crate::start::changes::{changed, refusals};
 use crate::start::checked::Checked;
 use crate::telemetry::{ReloadOutcome, Reloaded, Telemetry};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use sha2::{Digest, Sha256};
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -40,6 +43,8 @@ type Restarted = Result<Duration, Vec<String>>;
 pub struct NextConfig {
     /// The configuration.
     pub checked: Checked,
+    /// The pages have other settings, or their token or certificate is another.
+    pub renews_pages: bool,
     answer: Sender<Restarted>,
 }
 
@@ -66,6 +71,32 @@ struct Work {
     telemetry: Telemetry,
     over: Arc<AtomicBool>,
     current: Checked,
+    credentials: Credentials,
+}
+
+/// Keys of the pages that name files, with digests of what these hold: a token or certificate may be renewed in place.
+#[derive(Clone, PartialEq, Eq)]
+struct Credentials([(&'static str, Option<[u8; 32]>); 3]);
+
+impl Credentials {
+    /// Reads the files. One that cannot be read has no digest: the validation says why.
+    fn read(pages: &config::Telemetry) -> Self {
+        let digest = |file: &Option<PathBuf>| {
+            let bytes = std::fs::read(file.as_ref()?).ok()?;
+            Some(Sha256::digest(bytes).into())
+        };
+        Self([
+            ("telemetry.tls.cert_file", digest(&pages.tls.cert_file)),
+            ("telemetry.tls.key_file", digest(&pages.tls.key_file)),
+            ("telemetry.token_file", digest(&pages.token_file)),
+        ])
+    }
+
+    /// The keys whose files hold something else than in `other`.
+    fn differing(&self, other: &Self) -> impl Iterator<Item = String> {
+        let pairs = self.0.iter().zip(&other.0);
+        pairs.filter(|(new, old)| new.1 != old.1).map(|((key, _), _)| (*key).to_owned())
+    }
 }
 
 impl Reloader {
@@ -77,7 +108,8 @@ impl Reloader {
         telemetry: &Telemetry,
     ) -> std::io::Result<(Self, ReloadRequests, Receiver<NextConfig>)> {
         let (open, requests) = Requests::channel(MAX_WAITING);
-        let (next, nexts) = bounded(1);
+        // Unbounded: a configuration that waits is dropped with the receiver, which ends the wait for its answer. One waits at most.
+        let (next, nexts) = unbounded();
         let over = Arc::new(AtomicBool::new(false));
         let mut work = Work {
             reloading,
@@ -86,6 +118,7 @@ impl Reloader {
             next,
             telemetry: telemetry.clone(),
             over: Arc::clone(&over),
+            credentials: Credentials::read(&current.config.telemetry),
             current,
         };
         let thread = std::thread::Builder::new().name("reload".to_owned()).spawn(move || work.run())?;
@@ -131,15 +164,21 @@ impl Work {
         let (keys, restarted) = match read {
             Err(reasons) => (Vec::new(), Err(reasons)),
             Ok(new) => {
-                let keys = changed(&self.current.config, &new.config);
-                let reasons = self.refusals(&new);
+                let credentials = Credentials::read(&new.config.telemetry);
+                let mut keys = changed(&self.current.config, &new.config);
+                keys.extend(credentials.differing(&self.credentials));
+                keys.sort_unstable();
+                keys.dedup();
+                let renews_pages =
+                    self.current.config.telemetry != new.config.telemetry || credentials != self.credentials;
+                let reasons = self.refusals(&new, renews_pages);
                 if !reasons.is_empty() {
                     (keys, Err(reasons))
                 } else if keys.is_empty() && new.policy == self.current.policy {
                     let seconds = (start.elapsed().as_secs_f64(), 0.0);
                     return Some(self.answer(ReloadOutcome::Unchanged, keys, Vec::new(), seconds));
                 } else {
-                    (keys, self.restart(new)?)
+                    (keys, self.restart(new, credentials, renews_pages)?)
                 }
             }
         };
@@ -154,11 +193,11 @@ impl Work {
     }
 
     /// Reasons that are known without a restart.
-    fn refusals(&self, new: &Checked) -> Vec<String> {
+    fn refusals(&self, new: &Checked, renews_pages: bool) -> Vec<String> {
         let mut reasons: Vec<String> =
             refusals(&self.current, new).into_iter().map(|(key, why)| format!("{key}: {why}")).collect();
         let (old, pages) = (&self.current.config.telemetry, &new.config.telemetry);
-        if old != pages {
+        if renews_pages {
             reasons.extend(Site::new(self.telemetry.clone(), pages).err().map(|error| error.to_string()));
         }
         if old.address() != pages.address()
@@ -170,12 +209,13 @@ impl Work {
     }
 
     /// Hands a configuration over and waits for the restart; none where the daemon ends first.
-    fn restart(&mut self, checked: Checked) -> Option<Restarted> {
+    fn restart(&mut self, checked: Checked, credentials: Credentials, renews_pages: bool) -> Option<Restarted> {
         let (answer, answered) = bounded(1);
-        self.next.send(NextConfig { checked: checked.clone(), answer }).ok()?;
+        self.next.send(NextConfig { checked: checked.clone(), renews_pages, answer }).ok()?;
         let restarted = answered.recv().ok()?;
         if restarted.is_ok() {
             self.current = checked;
+            self.credentials = credentials;
         }
         Some(restarted)
     }

@@ -1,7 +1,7 @@
 //! Requests of HTTP pages and other threads to the one that answers them.
 
 use crate::telemetry::ReloadOutcome;
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -9,7 +9,11 @@ use tokio::sync::oneshot;
 pub type Request<Q, A> = (Q, oneshot::Sender<A>);
 
 /// Sends requests. Clones lead to the same thread.
-pub struct Requests<Q, A>(Sender<Request<Q, A>>);
+pub struct Requests<Q, A> {
+    // Unbounded, because only such a channel drops waiting requests, and so ends the wait for their answers, when its receiver goes.
+    sender: Sender<Request<Q, A>>,
+    max_waiting: usize,
+}
 
 /// Requests for a reload.
 pub type ReloadRequests = Requests<(), ReloadAnswer>;
@@ -38,25 +42,41 @@ pub enum NotTaken {
 
 impl<Q, A> Clone for Requests<Q, A> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { sender: self.sender.clone(), max_waiting: self.max_waiting }
     }
 }
 
 impl<Q, A> Requests<Q, A> {
-    /// Returns a sender, and the requests that it and its clones send, of which `max_waiting` may wait.
+    /// Returns a sender, and the requests that it and its clones send. About `max_waiting` may wait: concurrent senders may exceed it by
+    /// their number.
     #[must_use]
     pub fn channel(max_waiting: usize) -> (Self, Receiver<Request<Q, A>>) {
-        let (sender, requests) = bounded(max_waiting);
-        (Self(sender), requests)
+        let (sender, requests) = unbounded();
+        (Self { sender, max_waiting }, requests)
     }
 
     /// Sends a request; the answer comes by the channel.
     pub fn send(&self, request: Q) -> Result<oneshot::Receiver<A>, NotTaken> {
-        let (answer, answered) = oneshot::channel();
-        match self.0.try_send((request, answer)) {
-            Ok(()) => Ok(answered),
-            Err(TrySendError::Full(_)) => Err(NotTaken::Busy),
-            Err(TrySendError::Disconnected(_)) => Err(NotTaken::Ending),
+        if self.sender.len() >= self.max_waiting {
+            return Err(NotTaken::Busy);
         }
+        let (answer, answered) = oneshot::channel();
+        self.sender.send((request, answer)).map_err(|_| NotTaken::Ending)?;
+        Ok(answered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiting_request_ends_with_the_receiver() {
+        let (requests, receiver) = Requests::<u8, u8>::channel(1);
+        let mut answered = requests.send(1).expect("there is room");
+        assert_eq!(requests.send(2).err(), Some(NotTaken::Busy));
+        drop(receiver);
+        assert_eq!(answered.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(requests.send(3).err(), Some(NotTaken::Ending));
     }
 }

@@ -16,7 +16,7 @@ use crate::start::checked::Checked;
 use crate::start::doubts;
 pub use crate::start::findings::Finding;
 use crate::start::reading::written_as;
-use crate::telemetry::{Doubt, ErasureLag, Telemetry};
+use crate::telemetry::{Doubt, ErasureLag, Rebalanced, Telemetry};
 use crossbeam_channel::Receiver;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -117,6 +117,7 @@ impl Supervisor<'_> {
             }
             crash_point("reload-ended");
             self.telemetry.set_readiness(|readiness| readiness.assignment = false);
+            Rebalanced::consumer_ended(self.telemetry);
             ended = Instant::now();
         }
     }
@@ -139,10 +140,11 @@ impl Supervisor<'_> {
             start.took = Some(since.elapsed());
             begun.store(true, Ordering::Release);
             let Some(next) = attempt.take() else { return Ok(()) };
-            let old = std::mem::replace(current, next.checked.clone());
+            current.clone_from(&next.checked);
+            let renews_pages = next.renews_pages;
             next.report(Ok(since.elapsed()));
             crash_point("reload-done");
-            if old.config.telemetry != current.config.telemetry {
+            if renews_pages {
                 std::mem::take(&mut self.pages).end();
                 self.pages = (self.serve)(current)?;
             }

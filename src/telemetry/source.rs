@@ -101,6 +101,14 @@ pub struct Rebalanced {
 }
 
 impl Rebalanced {
+    /// Reports the end of a consumer: all its partitions are given up.
+    pub fn consumer_ended(telemetry: &Telemetry) {
+        let revoked = telemetry.board().partitions;
+        if revoked > 0 {
+            Self { revoked, ..Self::default() }.emit(telemetry);
+        }
+    }
+
     /// Tells the log and the metrics.
     pub fn emit(&self, telemetry: &Telemetry) {
         let partitions = {
