@@ -93,7 +93,7 @@ fn is_unseen(c: char) -> bool {
     match c {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => true,
         '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
-        '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' => true,
         '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
         '\u{e0000}'..='\u{e0fff}' => true,
         c => c.is_control() && !c.is_whitespace(),
@@ -123,9 +123,16 @@ mod tests {
 
     #[test]
     fn what_looks_the_same_is_the_same() {
-        for text in
-            ["José", "Jose\u{301}", " José ", "José\u{a0}", "\u{feff}José", "Jo\u{200b}sé", "Jos\u{ad}e\u{301}\u{0}"]
-        {
+        for text in [
+            "José",
+            "Jose\u{301}",
+            " José ",
+            "José\u{a0}",
+            "\u{feff}José",
+            "Jo\u{200b}sé",
+            "José\u{2800}",
+            "Jos\u{ad}e\u{301}\u{0}",
+        ] {
             assert_eq!(NFC.of(text), "José", "{text:?}");
             assert_eq!(NFKC.of(text), "José", "{text:?}");
         }
