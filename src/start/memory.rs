@@ -88,9 +88,14 @@ fn unlimited(config: &Config) -> Bounds {
     }
 }
 
+/// Bytes set aside for the work of a batch and for what the allocator keeps of freed memory.
+fn reserve(limit: u64) -> u64 {
+    limit / 5
+}
+
 /// What is there to be divided, beside what is set aside.
 fn rest(limit: u64) -> u64 {
-    limit.saturating_sub(PROGRAM + CACHE + limit / 5)
+    limit.saturating_sub(PROGRAM + CACHE + reserve(limit))
 }
 
 /// Batches and queues within their share: bytes of a batch, of what is fetched ahead and of what is on its way, and what all
@@ -178,7 +183,7 @@ fn divide(config: &Config, schema: &Schema, limit: u64) -> Option<Division> {
         (MemoryPart::Window, window),
         (MemoryPart::Profiles, profiles),
         (MemoryPart::Dictionaries, dictionaries),
-        (MemoryPart::Reserve, limit / 5),
+        (MemoryPart::Reserve, reserve(limit)),
     ];
     let bounds = Bounds {
         max_budget_entries: fitting(0),

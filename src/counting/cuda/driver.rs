@@ -1,6 +1,6 @@
 //! A CUDA device through its driver, which is loaded when it is first asked for.
 //!
-//! This file and `nvrtc.rs` hold all unsafe code of the crate: calls into two libraries. Everything on the device goes
+//! This file and `nvrtc.rs` hold the unsafe code for the device: calls into two libraries. Everything on the device goes
 //! through one stream, in order; nothing waits for the device but [`Device::collect`].
 
 #![allow(unsafe_code, reason = "calls into the CUDA driver, each with its reason")]
