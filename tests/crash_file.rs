@@ -365,7 +365,7 @@ fn an_input_that_changes_while_it_is_read_is_refused() {
         file.write_all(&input(3)).expect("more of it");
     };
     let truncate = |path: &Path| {
-        fs::File::options().write(true).open(path.join("in.ndjson")).expect("it").set_len(9).expect("less")
+        fs::File::options().write(true).open(path.join("in.ndjson")).expect("it").set_len(9).expect("less");
     };
     let replace = |path: &Path| {
         fs::copy(path.join("in.ndjson"), path.join("new")).expect("a copy");

@@ -147,8 +147,8 @@ fn refuse_loss(
     }
 }
 
-/// The digest of a job's `files` that its state is to note; none where it notes none. A job that would draw its secret takes the digest
-/// for that: one that is drawn would give other bytes with every run, and whoever has the whole input learns nothing by it.
+/// The digest of a job's `files` that its state is to note; none where it notes none. A job without a secret and a
+/// state takes the digest for its secret: a random one would give other bytes with every run. docs/guarantees.md says what that costs.
 fn noted_digest(checked: &mut Checked, files: &[PathBuf], stop: &AtomicBool) -> Result<Option<[u8; 32]>, RunError> {
     let (config, schema) = (&checked.config, &checked.schema);
     let draws_secret = !config.has_state() && config.secret.is_none();
