@@ -306,7 +306,7 @@ fn formats_that_say_too_little_are_refused_by_check() {
     let stamp = "[[attribute]]\nname = \"at\"\ntype = \"timestamp\"\nformat = \"%m/%d/%Y %I:%M:%S %p\"\n";
     let place = Place::new(&schema("", stamp), "");
     place.write("in.ndjson", "");
-    assert!(place.run(&[]).expect(0).stderr.contains("UTC is assumed"));
+    assert!(place.run(&[]).expect(1).stderr.contains("UTC is assumed"));
 }
 
 /// Exports of a tracker as they come, dates in the American manner.
