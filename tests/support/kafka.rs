@@ -113,6 +113,11 @@ impl Broker {
         Self::start_on(&release("kafka-4"), None, &|_, _| quick.to_owned())
     }
 
+    /// Whether the tests run on that release (`THRONG_TEST_KAFKA=kafka-4`).
+    pub fn is_newer() -> bool {
+        tools() == release("kafka-4")
+    }
+
     /// A broker with properties of its own, told by its port and its controller's. As [`start`](Self::start) otherwise.
     pub fn start_with(added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
         Self::start_on(&tools(), None, added)
