@@ -148,7 +148,7 @@ fn threat_36_memory_stays_below_its_limit_whatever_comes() {
 #[test]
 fn a_limit_that_is_too_small_is_refused_with_one_that_is_not() {
     let place = Place::new(SCHEMA, MORE);
-    place.write("in.ndjson", &input(30));
+    place.write("in.ndjson", input(30));
     let refused = place.run(&[("PROCESS__MEMORY_LIMIT", "100MiB")]).expect(2);
     let words = refused.stderr.split("give at least ").nth(1).unwrap_or_else(|| panic!("{}", refused.stderr));
     let least = words.split(',').next().expect("a size").trim().to_owned();
