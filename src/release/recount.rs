@@ -276,7 +276,7 @@ impl Recount<'_> {
                 if class.subjects.len() < k {
                     return Err(Violation::ClassBelowK);
                 }
-                crowd.add(Crowd::of_class(class.subjects.len(), class.lines));
+                crowd.add(Crowd::of_class(class.subjects.len(), class.lines, k));
             }
         }
         let beside = |key: u128, class: &Class| {

@@ -64,12 +64,14 @@ pub struct Crowd {
     pub sum: u64,
     /// Lines counted.
     pub lines: u64,
+    /// Lines whose class has fewer than k subjects.
+    pub below_k: u64,
 }
 
 impl Crowd {
-    pub(super) fn of_class(subjects: usize, lines: u64) -> Self {
+    pub(super) fn of_class(subjects: usize, lines: u64, k: usize) -> Self {
         let smallest = subjects as u64;
-        Self { smallest, sum: smallest * lines, lines }
+        Self { smallest, sum: smallest * lines, lines, below_k: if subjects < k { lines } else { 0 } }
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -78,6 +80,7 @@ impl Crowd {
         }
         self.sum += other.sum;
         self.lines += other.lines;
+        self.below_k += other.below_k;
     }
 }
 

@@ -97,8 +97,7 @@ impl Engine {
         report.crowd = CrowdPicture {
             smallest: crowd.smallest,
             average: crowd.sum as f64 / lines,
-            // Verification lets no class below k through.
-            share_below_k: 0.0,
+            share_below_k: crowd.below_k as f64 / lines,
         };
         let (loss, cells) = proposal.loss;
         report.quasi_cells = cells;
