@@ -158,14 +158,14 @@ impl Case {
     }
 }
 
-/// What a report says of a release, but for what time and threads decide, and the last digits of a mean.
+/// The report of a release without times and the number of threads, and without its mean risk: [`same`] compares that up to rounding.
 fn told(done: &Anonymized) -> String {
     let pass =
         |p: &Pass| format!("{:?} {} {} {} {} {:?}", p.policy, p.records, p.released, p.refused, p.classes, p.quality);
     let passes: Vec<String> = done.recoded.passes.iter().map(pass).collect();
     let account = &done.recoded.account;
     format!(
-        "{} {} {} {passes:?} {} {} {} {:?} {} {:?} {:?} {:?} {:.9} {} {} {:?} {} {:?}",
+        "{} {} {} {passes:?} {} {} {} {:?} {} {:?} {:?} {:?} {} {} {:?} {} {:?}",
         done.rows,
         done.to_release,
         done.swallowed,
@@ -177,7 +177,6 @@ fn told(done: &Anonymized) -> String {
         done.recoded.before,
         done.risk_before,
         done.risk.highest,
-        done.risk.average(),
         done.risk.lines,
         done.rare_sensitive_cells,
         done.people,
@@ -195,7 +194,12 @@ fn same(case: &Case) -> Result<bool, TestCaseError> {
         let source = Source { temp: Some(folder.path()), part, ..Source::held() };
         let (spilled, of_file) = case.run(folder.path(), "spilled", &source);
         match (&held, &spilled) {
-            (Ok(held), Ok(spilled)) => prop_assert_eq!(told(held), told(spilled)),
+            (Ok(held), Ok(spilled)) => {
+                prop_assert_eq!(told(held), told(spilled));
+                // The classes are summed in another order: the last digits may differ.
+                let (held, spilled) = (held.risk.average(), spilled.risk.average());
+                prop_assert!((held - spilled).abs() < 1e-9, "mean risk {held} in memory, {spilled} in a file");
+            }
             (Err(held), Err(spilled)) => prop_assert_eq!(held.to_string(), spilled.to_string()),
             (held, spilled) => prop_assert!(false, "{held:?} in memory, {spilled:?} in a file"),
         }

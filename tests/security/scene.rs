@@ -199,6 +199,7 @@ fn properties(dir: &Path, ports: &[(&str, u16); 6], port: u16, controller: u16) 
          listener.name.oauth.oauthbearer.connections.max.reauth.ms=3600000\n\
          listener.name.oauth.sasl.oauthbearer.jwks.endpoint.url=file://{place}/jwks.json\n\
          listener.name.oauth.sasl.oauthbearer.expected.audience=kafka\n\
+         listener.name.oauth.sasl.oauthbearer.jwt.validator.class={security}.oauthbearer.BrokerJwtValidator\n\
          sasl.oauthbearer.jwks.endpoint.url=file://{place}/jwks.json\n\
          sasl.oauthbearer.expected.audience=kafka\n"
     );
