@@ -155,3 +155,21 @@ fn several_files_are_one_source() {
     let clash = place.run(&[("SOURCE__PATH", "*.ndjson"), ("STATE__PATH", "other")]).expect(2);
     assert!(clash.stderr.contains("the sink would overwrite the source"), "{}", clash.stderr);
 }
+
+/// Somebody who sends 250 records for each of the others fills no batch: the others are released, the flood is thinned.
+#[test]
+fn one_sender_who_floods_does_not_end_batches_for_everybody() {
+    let place = Place::new(SCHEMA, "");
+    let mut text = String::from("person,age\n");
+    for person in 0..400 {
+        writeln!(text, "p{person},{}", [30, 40][person % 2]).expect("a string");
+        text.push_str(&"flood,99\n".repeat(250));
+    }
+    fs::write(place.path("in.csv"), text).expect("it is written");
+    let flood = [("SOURCE__PATH", "in.csv"), ("BATCH__MAX_RECORDS", "1000")];
+    let account = place.run(&flood).expect(0).account();
+    assert_eq!(account.consumed, 400 * 251);
+    assert_eq!(account.consumed, account.released + account.suppressed, "records are conserved");
+    let honest = place.lines("out.ndjson").iter().filter(|line| !line.contains("99")).count();
+    assert!(honest >= 380, "{honest} of 400 lines of people who send once, {account:?}");
+}

@@ -1,8 +1,12 @@
 //! What a start finds of the ledger is what the process before remembered, wherever that ended.
 
+use crate::support;
+
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use proptest::prelude::*;
+use support::copies;
 use throng::daemon::state::records::{Intent, Progress};
 use throng::daemon::state::store::Store;
 use throng::ledger::delta::LedgerDelta;
@@ -105,10 +109,12 @@ proptest! {
     #[test]
     fn a_restart_behind_any_batch_changes_no_answer(batches in batches(), later_s in 0u32..120) {
         let home = tempfile::tempdir().expect("a directory");
-        let path = home.path().join("state");
-        let open = |ledger: &mut Ledger| Store::open(&path, Some(b"a secret of the tests"), ledger).expect("a state");
+        let open = |path: &Path, ledger: &mut Ledger| {
+            Store::open(path, Some(b"a secret of the tests"), ledger).expect("a state")
+        };
         let (mut straight, mut found) = (self::ledger(), self::ledger());
-        let (mut store, ..) = open(&mut found);
+        let mut path = home.path().join("state");
+        let (mut store, ..) = open(&path, &mut found);
         let mut time = 0;
         for (sequence, batch) in (1u64..).zip(&batches) {
             time += batch.step_s;
@@ -126,7 +132,11 @@ proptest! {
             if batch.end != End::No {
                 drop(store);
                 found = self::ledger();
-                let (opened, _, recovered) = open(&mut found);
+                // A process that another test starts may hold the lock for a moment: a copy has none.
+                let copy = home.path().join(sequence.to_string());
+                copies::tree(&path, &copy);
+                path = copy;
+                let (opened, _, recovered) = open(&path, &mut found);
                 store = opened;
                 prop_assert_eq!(recovered.intent.is_some(), batch.end == End::Killed);
                 if let Some(intent) = recovered.intent {

@@ -145,7 +145,8 @@ impl Telemetry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Batch {
-    /// A batch of this many records is closed. Larger batches lose less information and wait longer. Without it a file is one batch as
+    /// A batch of this many records is closed once it has as many subjects as `privacy.k` and `privacy.colluders` together, n; one subject
+    /// fills at most 1/n of it (and of `max_bytes`), its further records of the batch are suppressed with reason `thinned`. Larger batches lose less information and wait longer. Without it a file is one batch as
     /// far as memory goes (`batch.max_bytes`, `process.memory_limit`): whoever reads the output sees it whole.
     #[schemars(example = 10_000, extend("minimum" = 1))]
     pub max_records: usize,

@@ -2,9 +2,9 @@
 
 use crate::config::Config;
 use crate::io::file::LongRows;
-use crate::records::raw::{Coordinate, RawBatch, Token};
+use crate::records::raw::{Coordinate, RawBatch};
 use crate::release::sink::Rejected;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A partition: the number of its topic among those of the source, and its own. A file is partition (0, 0).
@@ -85,12 +85,16 @@ pub struct InputBatch {
     pub raw: RawBatch,
     /// Those that could not.
     pub rejected: Vec<Rejected>,
-    /// Null payloads: counted and dropped with their keys.
-    pub tombstones: u64,
+    /// By partition, null payloads: counted and dropped with their keys.
+    pub tombstones: BTreeMap<Place, u64>,
     /// `[from, to)` by topic index and partition.
     pub ranges: Ranges,
+    /// By partition, rows dropped because their subject had filled its share of the batch.
+    pub thinned: BTreeMap<Place, u64>,
     /// Bytes of the payloads read.
     pub bytes: u64,
+    /// Those of them whose records are in the batch.
+    pub kept_bytes: u64,
     /// Why the batch was closed.
     pub closed: Closed,
     /// Rises when the source was rewound: older batches are void.
@@ -113,9 +117,11 @@ impl InputBatch {
         Self {
             raw: RawBatch::new(width),
             rejected: Vec::new(),
-            tombstones: 0,
+            tombstones: BTreeMap::new(),
             ranges: BTreeMap::new(),
+            thinned: BTreeMap::new(),
             bytes: 0,
+            kept_bytes: 0,
             closed: Closed::Full,
             epoch,
             opened: std::time::Instant::now(),
@@ -131,35 +137,25 @@ impl InputBatch {
         self.raw.rows()
     }
 
-    /// Records read: decoded ones, rejected ones and tombstones.
+    /// Records read: decoded, rejected and thinned ones, and tombstones.
     pub fn records(&self) -> u64 {
-        self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones
+        self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones() + self.thinned_rows()
+    }
+
+    /// Null payloads of all partitions.
+    pub fn tombstones(&self) -> u64 {
+        self.tombstones.values().sum()
+    }
+
+    /// Rows dropped because their subject had filled its share of the batch.
+    pub fn thinned_rows(&self) -> u64 {
+        self.thinned.values().sum()
     }
 
     /// Bytes that count toward the limit of a batch. What a record comes to in cells may be more than its bytes: headers, structures
     /// written out, what encloses many elements.
     pub fn weight(&self) -> u64 {
-        self.bytes.max(self.raw.arena_bytes() as u64) + self.raw.repeated_bytes()
-    }
-
-    /// Whether the batch has at least `enough` subjects, by the spelling of the attribute that names them; records where no
-    /// attribute does. Reads the batch up to where they are enough.
-    pub fn has_subjects(&self, attribute: Option<usize>, enough: usize) -> bool {
-        let Some(attribute) = attribute else { return self.raw.rows() >= enough };
-        let mut seen: HashSet<&str> = HashSet::new();
-        for row in 0..self.raw.rows() {
-            // A name that encloses thousands of elements is looked at once.
-            if self.raw.repeats(row, attribute) {
-                continue;
-            }
-            if let Token::Text(s) | Token::Number(s) | Token::Untyped(s) = self.raw.token(row, attribute) {
-                seen.insert(s);
-                if seen.len() >= enough {
-                    return true;
-                }
-            }
-        }
-        false
+        self.kept_bytes.max(self.raw.arena_bytes() as u64) + self.raw.repeated_bytes()
     }
 
     /// Notes that the record at `coordinate` belongs to the batch.
@@ -172,11 +168,12 @@ impl InputBatch {
     }
 
     /// Takes out the records of one partition: they were never consumed.
-    pub fn forget_partition(&mut self, topic: u16, partition: i32, tombstones: u64) {
+    pub fn forget_partition(&mut self, (topic, partition): Place) {
         let stays = |c: Coordinate| (c.topic, c.partition) != (topic, partition);
         self.raw.retain_rows(stays);
         self.rejected.retain(|r| stays(r.coordinate));
-        self.tombstones = self.tombstones.saturating_sub(tombstones);
+        self.tombstones.remove(&(topic, partition));
+        self.thinned.remove(&(topic, partition));
         self.ranges.remove(&(topic, partition));
     }
 }

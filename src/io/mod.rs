@@ -9,6 +9,7 @@
 //! | [`input`] | a batch as a source hands it over, and when it is closed |
 //! | [`profiles`] | profiles of people, read to be joined to their records |
 //! | [`table`] | a whole file as columns of codes, for `throng audit` |
+//! | [`subject_share`] | how much of a batch one subject may fill |
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
 //! | [`dead_letter`] | the report on a record that was refused |
 //!
@@ -21,5 +22,6 @@ pub mod kafka;
 pub mod message;
 pub mod profiles;
 pub mod registry;
+pub mod subject_share;
 pub mod table;
 pub mod topic_lines;

@@ -98,6 +98,13 @@ pub struct Mark {
     unknown_cells: u64,
 }
 
+impl Mark {
+    /// Rows that the batch had.
+    pub fn rows(self) -> usize {
+        self.rows
+    }
+}
+
 impl RawBatch {
     /// An empty batch of records of so many attributes.
     pub fn new(width: usize) -> Self {
@@ -158,6 +165,36 @@ impl RawBatch {
         self.repeated = mark.repeated;
         self.refused.truncate(mark.refused);
         self.unknown_cells = mark.unknown_cells;
+    }
+
+    /// Takes back the rows after `mark` for which `keep` is false, and their values.
+    pub fn retain_since(&mut self, mark: Mark, keep: &[bool]) {
+        let tail = self.arena.split_off(mark.arena);
+        let coordinates = self.coordinates.split_off(mark.rows);
+        let cells = self.cells.split_off(mark.rows * self.width);
+        self.repeated = mark.repeated;
+        // The last row kept, as it was: the cells that it shares with the next one are stored once.
+        let mut before: Option<&[Descriptor]> = None;
+        let rows = coordinates.into_iter().zip(cells.chunks(self.width.max(1))).zip(keep);
+        for ((coordinate, row), _) in rows.filter(|(_, keep)| **keep) {
+            let above = self.cells.len().wrapping_sub(self.width);
+            self.row_start = self.arena.len();
+            self.coordinates.push(coordinate);
+            for (at, cell) in row.iter().enumerate() {
+                let repeats = cell.kind != 0 && before.is_some_and(|before| before[at] == *cell);
+                let moved = if repeats {
+                    self.repeated += u64::from(cell.len);
+                    self.cells[above + at]
+                } else {
+                    let start = u32::try_from(self.arena.len()).expect("a batch is bounded far below 4 GiB");
+                    let from = cell.start as usize - if cell.kind == 0 { 0 } else { mark.arena };
+                    self.arena.push_str(&tail[from..from + cell.len as usize]);
+                    Descriptor { start: if cell.kind == 0 { 0 } else { start }, ..*cell }
+                };
+                self.cells.push(moved);
+            }
+            before = Some(row);
+        }
     }
 
     /// Elements of arrays that are no records, since the last call: where each is, and why.

@@ -1,7 +1,8 @@
 //! Events of batches: those that are durable, those that were rolled back, and records and attributes that were not as expected.
 
 use super::labels::{
-    AbortReason, BatchOutcome, CrowdSize, Direction, Label, MemoryPart, Outcome, Picture, Stage, Statistic, WrittenAs,
+    AbortReason, BatchOutcome, CrowdSize, Direction, Label, MemoryPart, Outcome, Picture, Stage, Statistic,
+    SuppressionReason, WrittenAs,
 };
 use super::metrics::{Metrics, clamped};
 use super::reason::RejectionReason;
@@ -30,6 +31,9 @@ impl BatchCommitted {
         }
         if report.unknown_cells > 0 {
             note_unknown_cells(report.unknown_cells, telemetry);
+        }
+        if report.released == 0 && report.suppressed.total() > 0 {
+            note_nothing_released(report, telemetry);
         }
         if report.uncovered_cells > 0 {
             note_uncovered_cells(report.uncovered_cells, telemetry);
@@ -175,6 +179,25 @@ fn note_unknown_cells(cells: u64, telemetry: &Telemetry) {
             cells,
             "cells of keys or columns that the schema does not know were dropped (keys may be data and are not named: compare a record with the schema)"
         );
+    }
+}
+
+/// Warns of a batch of which nothing was released, with the most frequent cause.
+fn note_nothing_released(report: &BatchReport, telemetry: &Telemetry) {
+    let most = report.suppressed.iter().max_by_key(|(_, records)| *records);
+    let Some((cause, _)) = most.filter(|(cause, _)| *cause != SuppressionReason::Monitoring) else { return };
+    let remedy = match cause {
+        SuppressionReason::Quiet | SuppressionReason::EndOfStream => {
+            "the batch had fewer subjects than privacy.k and privacy.colluders: raise batch.max_age, or read more of the stream with one instance"
+        }
+        SuppressionReason::Thinned => "few subjects sent nearly all records: look for a sender that floods the source",
+        SuppressionReason::NoSupport | SuppressionReason::HeldOut | SuppressionReason::Guard => {
+            "no class had enough subjects: raise batch.max_records and batch.max_wait, or put fewer attributes into a group"
+        }
+        SuppressionReason::Shutdown | SuppressionReason::Revoked | SuppressionReason::Monitoring => return,
+    };
+    if telemetry.may_log("nothing_released", cause.as_str()) {
+        tracing::warn!(cause = cause.as_str(), "no record of a batch was released: {remedy}");
     }
 }
 

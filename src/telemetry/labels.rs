@@ -165,7 +165,7 @@ labels! {
         Revoked = "revoked",
         /// It waited for `privacy.max_hold_batches` batches in vain.
         HeldOut = "held_out",
-        /// Other records of its subject stand for it: in every group it was one too many.
+        /// Other records of its subject stand for it: in every group it was one too many, or its subject had filled its share of the batch.
         Thinned = "thinned",
         /// The stream ended with it.
         EndOfStream = "end_of_stream",

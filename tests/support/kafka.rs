@@ -356,6 +356,12 @@ impl Broker {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Places of the keys that sign tokens, as the added properties name them, separated by commas.
+    fn keys_of_tokens(&self) -> String {
+        let named = |line: &str| line.split_once("sasl.oauthbearer.jwks.endpoint.url=").map(|(_, url)| url.to_owned());
+        self.added.lines().filter_map(named).collect::<Vec<_>>().join(",")
+    }
+
     fn launch(&self) -> Result<(), String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kafka-dev");
         let properties = fs::read_to_string(root.join("server.properties")).map_err(|why| why.to_string())?;
@@ -381,6 +387,8 @@ impl Broker {
             .args(["-c", KEEPER, "keeper", "java", "-Xmx512m", "-XX:+UseSerialGC", "-cp"])
             .arg(format!("{}/lib/*", self.tools.display()))
             .arg(format!("-Dlog4j.configuration=file:{}", root.join("log4j.properties").display()))
+            // From 4.0 on a broker reads keys of tokens only from where it is allowed to.
+            .arg(format!("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={}", self.keys_of_tokens()))
             .arg("kafka.Kafka")
             .arg(&file)
             .env("DIR", &self.dir)

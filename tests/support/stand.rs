@@ -305,7 +305,7 @@ impl Stand {
             let coordinate = Coordinate { topic: 0, partition: self.partition, offset, element: 0 };
             input.consume(coordinate);
             let Some(payload) = record else {
-                input.tombstones += 1;
+                *input.tombstones.entry((0, 0)).or_default() += 1;
                 continue;
             };
             input.bytes += payload.len() as u64;

@@ -41,7 +41,7 @@ impl Engine {
             records: batch.rows() as u64,
             bytes_in: input.bytes,
             consumed: input.records(),
-            dropped: input.tombstones,
+            dropped: input.tombstones(),
             held: held as u64,
             thinned_fragments: turnout.thinned,
             delayed_lines: turnout.waited.0,
@@ -82,6 +82,7 @@ impl Engine {
             };
             report.suppressed.add(reason, 1);
         }
+        report.suppressed.add(SuppressionReason::Thinned, input.thinned_rows());
         report.withheld_cells = proposal.withheld_cells;
         report.fragments_by_group = (0..verified.groups()).map(|g| verified.len(g) as u64).collect();
         report.fragments = report.fragments_by_group.iter().sum();

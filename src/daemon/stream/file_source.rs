@@ -4,13 +4,17 @@ use super::run::Watcher;
 use super::source::{Next, Source, SourceFailure};
 use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
 use crate::io::file::{FileSource, SourceError};
-use crate::io::input::{Closed, InputBatch, Limits, Ranges};
+use crate::io::input::{Closed, InputBatch, Limits, Place, Ranges};
+use crate::io::subject_share::SubjectShare;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Files are one partition.
+const PLACE: Place = (0, 0);
 
 /// Records read between two looks at the flag that ends the run.
 const AT_A_TIME: usize = 10_000;
@@ -131,22 +135,28 @@ impl FileReader<'_> {
     fn read_batch(&mut self) -> Read {
         let Self { source, stop, .. } = self;
         let mut batch = InputBatch::new(self.width, 0);
+        let mut share = SubjectShare::new(self.subject, &self.limits);
         let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
-        let Limits { max_records, max_bytes, max_wait, max_age, min_subjects } = self.limits;
+        let Limits { max_records, max_bytes, max_wait, max_age, .. } = self.limits;
         let max_records = usize::try_from(max_records).unwrap_or(usize::MAX);
         let (start, from) = (Instant::now(), source.position().records);
-        let mut records = 0usize;
         let end = loop {
             let bytes = max_bytes - batch.weight().min(max_bytes - 1);
-            let outcome = source.read(&mut batch.raw, AT_A_TIME.min(max_records - records), bytes, &mut rejected)?;
-            records += usize::try_from(outcome.records).unwrap_or(usize::MAX);
+            let left = max_records.saturating_sub(batch.raw.rows() + batch.rejected.len()).max(1);
+            let mark = batch.raw.mark();
+            let outcome = source.read(&mut batch.raw, AT_A_TIME.min(left), bytes, &mut rejected)?;
             batch.bytes += outcome.bytes;
-            batch.tombstones += outcome.tombstones;
+            share.admit(&mut batch, mark, PLACE, outcome.bytes);
+            let refused = rejected.drain(..);
+            batch.rejected.extend(refused.map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }));
+            if outcome.tombstones > 0 {
+                *batch.tombstones.entry(PLACE).or_default() += outcome.tombstones;
+            }
             self.watcher.read(source.position().bytes);
             if outcome.stopped || outcome.end {
                 break true;
             }
-            if records >= max_records || batch.weight() >= max_bytes || stop.load(Ordering::Acquire) {
+            if share.is_full(&batch, &self.limits) || stop.load(Ordering::Acquire) {
                 break false;
             }
             if source.is_regular() {
@@ -157,15 +167,13 @@ impl FileReader<'_> {
                 batch.closed = Closed::Settle;
                 break false;
             }
-            if age >= max_wait && batch.has_subjects(self.subject, min_subjects) {
+            if age >= max_wait && share.is_enough(&batch) {
                 batch.closed = Closed::Time;
                 break false;
             }
         };
         self.joined.iter().for_each(|attribute| batch.raw.clear(*attribute));
         batch.decode_seconds = start.elapsed().as_secs_f64();
-        batch.rejected =
-            rejected.into_iter().map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }).collect();
         for (path, first_record) in source.take_opened() {
             FileOpened { path: &path, first_record }.emit();
         }
@@ -173,7 +181,7 @@ impl FileReader<'_> {
         let to = source.position().records;
         if to > from {
             let range = (i64::try_from(from).unwrap_or(i64::MAX), i64::try_from(to).unwrap_or(i64::MAX));
-            batch.ranges.insert((0, 0), range);
+            batch.ranges.insert(PLACE, range);
         }
         Ok((batch, end))
     }

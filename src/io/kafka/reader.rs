@@ -9,6 +9,7 @@ use super::feed::{Feed, FeedConsumer, Notice, Rewind};
 use crate::faults;
 use crate::io::input::{Closed, Limits, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
+use crate::io::subject_share::SubjectShare;
 use crate::records::raw::Coordinate;
 use crate::release::sink::Rejected;
 use crate::telemetry::RejectionReason;
@@ -99,16 +100,20 @@ impl Reader {
         Seeker { consumer: &self.consumer, cluster: &self.cluster, stop: &self.stop }
     }
 
+    fn filling(&self, epoch: u64) -> Filling {
+        Filling::new(self.width, epoch, SubjectShare::new(self.subject, &self.closing))
+    }
+
     fn read(&self) -> Result<(), KafkaFailure> {
         let mut epoch = 0;
-        let mut filling = Filling::new(self.width, epoch);
+        let mut filling = self.filling(epoch);
         let mut followed = Followed::default();
         let mut replay: Option<Replay> = None;
         let mut alone = self.cluster.has_consumer_protocol().then(Instant::now);
         while !self.stop.load(Ordering::Acquire) {
             while let Ok(Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
                 epoch = new;
-                filling = Filling::new(self.width, epoch);
+                filling = self.filling(epoch);
                 replay = ranges.map(Replay::new);
                 followed.clear();
                 if !self.seeker().rewind(replay.as_ref().map(|replay| &replay.ranges))? {
@@ -154,7 +159,7 @@ impl Reader {
                     Replayed::Going => continue,
                     Replayed::Impossible(gone) => {
                         replay = None;
-                        filling = Filling::new(self.width, epoch);
+                        filling = self.filling(epoch);
                         followed.clear();
                         self.seeker().rewind(None)?;
                         if self.feed.send(Feed::Notice(Notice::CannotReplay { gone })).is_err() {
@@ -164,7 +169,7 @@ impl Reader {
                     }
                     Replayed::Complete => {
                         filling.batch.closed = Closed::Replay;
-                        let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
+                        let done = std::mem::replace(&mut filling, self.filling(epoch));
                         self.seeker().resume_after(&repeated.ranges)?;
                         replay = None;
                         self.hand_over(done, &mut followed)?;
@@ -172,9 +177,9 @@ impl Reader {
                     }
                 }
             }
-            if let Some(closed) = self.closes(&mut filling, now) {
+            if let Some(closed) = self.closes(&filling, now) {
                 filling.batch.closed = closed;
-                let done = std::mem::replace(&mut filling, Filling::new(self.width, epoch));
+                let done = std::mem::replace(&mut filling, self.filling(epoch));
                 self.hand_over(done, &mut followed)?;
             }
         }
@@ -214,6 +219,7 @@ impl Reader {
             Step::Back => return Taken::Back,
         }
         // Timing every record would cost more than it tells: one in 64 stands for the others.
+        let mark = filling.batch.raw.mark();
         let timed = (coordinate.offset % 64 == 0).then(Instant::now);
         let decoded = message.payload().map(|value| self.decode(message, value, coordinate, filling));
         if decoded == Some(Err(Undecoded::Wait)) {
@@ -228,15 +234,18 @@ impl Reader {
         let appended = message.timestamp().to_millis();
         batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(decoded) = decoded else {
-            batch.tombstones += 1;
-            *filling.tombstones.entry(place).or_default() += 1;
+            *batch.tombstones.entry(place).or_default() += 1;
             return Taken::Now;
         };
         let refused = batch.raw.take_refused().into_iter();
         batch.rejected.extend(refused.map(|(coordinate, reason)| Rejected { coordinate, reason, attribute: None }));
-        batch.bytes += (message.key_len() + message.payload_len()) as u64;
-        if let Err(Undecoded::Rejected { reason, attribute }) = decoded {
-            batch.rejected.push(Rejected { coordinate, reason, attribute });
+        let bytes = (message.key_len() + message.payload_len()) as u64;
+        batch.bytes += bytes;
+        match decoded {
+            Err(Undecoded::Rejected { reason, attribute }) => {
+                batch.rejected.push(Rejected { coordinate, reason, attribute });
+            }
+            _ => filling.share.admit(batch, mark, place, bytes),
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
@@ -308,33 +317,25 @@ impl Reader {
         }
     }
 
-    fn closes(&self, filling: &mut Filling, now: Instant) -> Option<Closed> {
-        let batch = &filling.batch;
-        let records = batch.records();
-        if records == 0 {
+    fn closes(&self, filling: &Filling, now: Instant) -> Option<Closed> {
+        let Filling { batch, share, .. } = filling;
+        if batch.records() == 0 {
             return None;
         }
         let limits = self.closing;
-        if records >= limits.max_records || batch.weight() >= limits.max_bytes {
+        if share.is_full(batch, &limits) {
             return Some(Closed::Full);
         }
         let age = now.saturating_duration_since(batch.opened);
         if age >= limits.max_age {
             return Some(Closed::Settle);
         }
-        // Counting subjects reads the whole batch: not at every message of a stream of few people.
-        if age < limits.max_wait || now.saturating_duration_since(filling.counted) < Duration::from_millis(20) {
-            return None;
-        }
-        let enough = batch.has_subjects(self.subject, limits.min_subjects);
-        filling.counted = Instant::now();
-        enough.then_some(Closed::Time)
+        (age >= limits.max_wait && share.is_enough(batch)).then_some(Closed::Time)
     }
 
     /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
     /// once, since a pause throws away what the client has fetched ahead.
     fn hand_over(&self, filling: Filling, followed: &mut Followed) -> Result<(), KafkaFailure> {
-        let tombstones = filling.tombstones;
         let mut waiting = Feed::Batch(Box::new(filling.batch));
         let mut paused = false;
         let since = Instant::now();
@@ -361,7 +362,7 @@ impl Reader {
             gone.iter().for_each(|place| followed.forget(*place));
             if let Feed::Batch(batch) = &mut waiting {
                 for place in gone {
-                    batch.forget_partition(place.0, place.1, tombstones.get(&place).copied().unwrap_or(0));
+                    batch.forget_partition(place);
                 }
             }
         }

@@ -97,7 +97,6 @@ impl Recovered {
 mod tests {
     use super::*;
     use crate::daemon::state::records::{KeptRow, Progress};
-    use crate::daemon::state::seal::Keys;
     use crate::daemon::state::store::PROGRESS;
     use crate::daemon::state::store::binding::STREAM;
     use crate::daemon::state::store::kinds::UNKNOWN;
@@ -107,13 +106,6 @@ mod tests {
     use std::path::Path;
 
     const SECRET: &[u8] = b"a secret of a test";
-
-    fn damage(path: &std::path::Path, change: impl FnOnce(&sled::Tree)) {
-        let db = sled::open(path.join("db")).expect("the database");
-        let tree = db.open_tree("throng").expect("the tree");
-        change(&tree);
-        db.flush().expect("a flush");
-    }
 
     #[test]
     fn whatever_is_damaged_is_counted_under_its_kind() {
@@ -131,15 +123,15 @@ mod tests {
             "{sound:?}"
         );
         assert_eq!(sound.keys().copied().collect::<Vec<_>>(), ["progress", "stream"]);
-        drop(store);
-        let sealer = Keys::derive(SECRET).sealer();
-        damage(&path, |tree| {
-            let stream = tree.get(STREAM).expect("a look").expect("a value");
-            tree.insert("held/00000001", stream).expect("a write");
-            tree.insert(PROGRESS, sealer.seal(PROGRESS, b"")).expect("a write");
-            tree.insert("strange", sealer.seal(b"strange", b"x")).expect("a write");
+        let (unread, strange) = (store.sealer.seal(PROGRESS, b""), store.sealer.seal(b"strange", b"x"));
+        // Not by opening it once more: a process that another test starts may hold the lock for a moment.
+        let damaged = store.keeper.read(move |d| {
+            let stream = d.tree.get(STREAM)?.expect("a value");
+            d.tree.insert("held/00000001", stream)?;
+            d.tree.insert(PROGRESS, unread)?;
+            d.tree.insert("strange", strange)
         });
-        let (store, _) = Store::existing(&path, Some(SECRET)).expect("it is there");
+        damaged.expect("writes");
         let mut bytes = 0;
         let found = store.examine(|passed| bytes += passed).expect("a look");
         assert_eq!((found["held"].sealed_otherwise, found["held"].unreadable), (1, 0), "moved to another key");

@@ -1,28 +1,20 @@
 //! The batch that is being read.
 
 use crate::io::input::{InputBatch, Place};
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use crate::io::subject_share::SubjectShare;
+use std::collections::BTreeSet;
 
 /// What has been read and not handed over.
 pub(super) struct Filling {
     pub(super) batch: InputBatch,
-    /// Tombstones by partition, so that a lost partition takes its own along.
-    pub(super) tombstones: BTreeMap<Place, u64>,
+    pub(super) share: SubjectShare,
     /// Partitions read past the range to be replayed: what is missing of it has been deleted meanwhile.
     pub(super) passed: BTreeSet<Place>,
-    /// When the subjects of the batch were last counted.
-    pub(super) counted: Instant,
 }
 
 impl Filling {
-    pub(super) fn new(width: usize, epoch: u64) -> Self {
-        Self {
-            batch: InputBatch::new(width, epoch),
-            tombstones: BTreeMap::new(),
-            passed: BTreeSet::new(),
-            counted: Instant::now(),
-        }
+    pub(super) fn new(width: usize, epoch: u64, share: SubjectShare) -> Self {
+        Self { batch: InputBatch::new(width, epoch), share, passed: BTreeSet::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -30,7 +22,7 @@ impl Filling {
     }
 
     pub(super) fn forget(&mut self, place: Place) {
-        let tombstones = self.tombstones.remove(&place).unwrap_or(0);
-        self.batch.forget_partition(place.0, place.1, tombstones);
+        self.share.forget(place);
+        self.batch.forget_partition(place);
     }
 }

@@ -1,0 +1,122 @@
+//! Share of a batch that one subject may fill, so that a single sender cannot end batches for everybody.
+
+use super::input::{InputBatch, Limits, Place};
+use crate::records::raw::{Mark, Token};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+/// Rows and bytes of values that a subject has in a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    rows: u64,
+    bytes: u64,
+}
+
+/// Per-subject limiter of a batch that is being read.
+///
+/// With `n` = [`Limits::min_subjects`], a subject fills at most 1/`n` of the rows and of the bytes that close a batch; its further rows are
+/// dropped and counted as thinned. Records of one partition come in a fixed order, but partitions are interleaved differently when a batch is
+/// read again: the limit is therefore kept per partition, and a repeated batch drops the same rows. Rows without a subject share one limit.
+/// Where the schema names no subject, every row counts for itself and nothing is limited.
+#[derive(Debug)]
+pub struct SubjectShare {
+    attribute: Option<usize>,
+    rows: u64,
+    bytes: u64,
+    min_subjects: usize,
+    /// By partition and keyed hash of the subject as spelled; `None`: rows without a subject.
+    usage: HashMap<(Place, Option<u64>), Usage>,
+    hasher: RandomState,
+}
+
+impl SubjectShare {
+    /// Of the batches that `limits` close; `attribute` names the subject.
+    pub fn new(attribute: Option<usize>, limits: &Limits) -> Self {
+        let parts = limits.min_subjects.max(1) as u64;
+        Self {
+            attribute,
+            rows: (limits.max_records / parts).max(1),
+            bytes: (limits.max_bytes / parts).max(1),
+            min_subjects: limits.min_subjects,
+            usage: HashMap::new(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Begins another batch.
+    pub fn clear(&mut self) {
+        self.usage.clear();
+    }
+
+    /// Forgets the rows of a partition: they were never consumed.
+    pub fn forget(&mut self, place: Place) {
+        self.usage.retain(|(of, _), _| *of != place);
+    }
+
+    /// Drops the rows of `batch` since `mark` that exceed the share of their subject, and counts them. `bytes` is the size of their input.
+    pub fn admit(&mut self, batch: &mut InputBatch, mark: Mark, place: Place, bytes: u64) {
+        let (from, to) = (mark.rows(), batch.raw.rows());
+        let Some(attribute) = self.attribute.filter(|_| from < to) else {
+            batch.kept_bytes += bytes;
+            return;
+        };
+        let each = bytes / (to - from) as u64;
+        let mut keep = Vec::with_capacity(to - from);
+        let mut subject = None;
+        for row in from..to {
+            // All elements of a message may have one subject: it is hashed once.
+            if row == from || !batch.raw.repeats(row, attribute) {
+                subject = match batch.raw.token(row, attribute) {
+                    Token::Text(s) | Token::Number(s) | Token::Untyped(s) => Some(self.hasher.hash_one(s)),
+                    _ => None,
+                };
+            }
+            let used = self.usage.entry((place, subject)).or_default();
+            let fits = used.rows < self.rows && used.bytes < self.bytes;
+            if fits {
+                used.rows += 1;
+                used.bytes += each;
+            }
+            keep.push(fits);
+        }
+        let kept = keep.iter().filter(|keep| **keep).count() as u64;
+        let dropped = keep.len() as u64 - kept;
+        batch.kept_bytes += bytes - each * dropped;
+        if dropped > 0 {
+            batch.raw.retain_since(mark, &keep);
+            *batch.thinned.entry(place).or_default() += dropped;
+        }
+    }
+
+    /// Returns true when `batch` has enough subjects to be treated. Each subject has an entry per partition, so that this takes
+    /// at most `min_subjects` × partitions steps while they are too few.
+    pub fn is_enough(&self, batch: &InputBatch) -> bool {
+        if self.attribute.is_none() {
+            return batch.raw.rows() >= self.min_subjects;
+        }
+        let mut seen = HashSet::new();
+        self.min_subjects == 0
+            || self.usage.keys().filter_map(|(_, subject)| *subject).any(|subject| {
+                seen.insert(subject);
+                seen.len() >= self.min_subjects
+            })
+    }
+
+    /// Returns true when `batch` has reached a limit of size: enough records of enough subjects, or the memory that a batch may take.
+    ///
+    /// Rejected records and tombstones can be sent by anybody. They count only up to the number of rows, and close a batch by themselves
+    /// only in much larger numbers.
+    pub fn is_full(&self, batch: &InputBatch, limits: &Limits) -> bool {
+        let (rows, other) = (batch.raw.rows() as u64, batch.rejected.len() as u64 + batch.tombstones());
+        batch.weight() >= limits.max_bytes
+            || other >= limits.max_records.saturating_mul(OTHER)
+            || rows + other.min(rows) >= limits.max_records && self.is_enough(batch)
+    }
+}
+
+/// Rejected records and tombstones that close a batch, as a multiple of `batch.max_records`.
+const OTHER: u64 = 8;
+
+#[cfg(test)]
+#[path = "subject_share_tests.rs"]
+mod tests;
