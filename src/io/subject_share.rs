@@ -16,7 +16,8 @@ struct Usage {
 ///
 /// With `n` = [`Limits::min_subjects`], a subject fills at most 1/`n` of the rows and of the bytes that close a batch; its further rows are
 /// dropped and counted as thinned. Records of one partition come in a fixed order, but partitions are interleaved differently when a batch is
-/// read again: the limit is therefore kept per partition, and a repeated batch drops the same rows. Rows without a subject share one limit.
+/// read again: the limit is therefore kept per partition, and a repeated batch drops the same rows. Rows without a subject share one limit of
+/// bytes; their number is not limited, since they may be rejected later and are reported as such.
 /// Where the schema names no subject, every row counts for itself and nothing is limited.
 #[derive(Debug)]
 pub struct SubjectShare {
@@ -26,6 +27,8 @@ pub struct SubjectShare {
     min_subjects: usize,
     /// By partition and keyed hash of the subject as spelled; `None`: rows without a subject.
     usage: HashMap<(Place, Option<u64>), Usage>,
+    /// Rows without a subject.
+    unnamed: u64,
     hasher: RandomState,
 }
 
@@ -39,18 +42,15 @@ impl SubjectShare {
             bytes: (limits.max_bytes / parts).max(1),
             min_subjects: limits.min_subjects,
             usage: HashMap::new(),
+            unnamed: 0,
             hasher: RandomState::new(),
         }
-    }
-
-    /// Begins another batch.
-    pub fn clear(&mut self) {
-        self.usage.clear();
     }
 
     /// Forgets the rows of a partition: they were never consumed.
     pub fn forget(&mut self, place: Place) {
         self.usage.retain(|(of, _), _| *of != place);
+        self.unnamed = self.usage.iter().filter(|((_, of), _)| of.is_none()).map(|(_, used)| used.rows).sum();
     }
 
     /// Drops the rows of `batch` since `mark` that exceed the share of their subject, and counts them. `bytes` is the size of their input.
@@ -72,10 +72,11 @@ impl SubjectShare {
                 };
             }
             let used = self.usage.entry((place, subject)).or_default();
-            let fits = used.rows < self.rows && used.bytes < self.bytes;
+            let fits = (subject.is_none() || used.rows < self.rows) && used.bytes < self.bytes;
             if fits {
                 used.rows += 1;
                 used.bytes += each;
+                self.unnamed += u64::from(subject.is_none());
             }
             keep.push(fits);
         }
@@ -104,17 +105,18 @@ impl SubjectShare {
 
     /// Returns true when `batch` has reached a limit of size: enough records of enough subjects, or the memory that a batch may take.
     ///
-    /// Rejected records and tombstones can be sent by anybody. They count only up to the number of rows, and close a batch by themselves
-    /// only in much larger numbers.
+    /// Rejected records, rows without a subject and tombstones count only up to the number of the other rows, and close a batch by themselves
+    /// only in much larger numbers: anybody can send them, and nobody is released with them.
     pub fn is_full(&self, batch: &InputBatch, limits: &Limits) -> bool {
-        let (rows, other) = (batch.raw.rows() as u64, batch.rejected.len() as u64 + batch.tombstones());
+        let rows = batch.raw.rows() as u64 - self.unnamed;
+        let other = self.unnamed + batch.rejected.len() as u64 + batch.tombstones();
         batch.weight() >= limits.max_bytes
             || other >= limits.max_records.saturating_mul(OTHER)
             || rows + other.min(rows) >= limits.max_records && self.is_enough(batch)
     }
 }
 
-/// Rejected records and tombstones that close a batch, as a multiple of `batch.max_records`.
+/// Rejected records, rows without a subject and tombstones that close a batch, as a multiple of `batch.max_records`.
 const OTHER: u64 = 8;
 
 #[cfg(test)]
