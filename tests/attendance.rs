@@ -1,4 +1,4 @@
-//! Threats 25 and 26 over many batches: somebody who knows who sent in which batch, and reads what leaves.
+//! Threats 25 and 26 over many batches and windows: an attacker who knows the senders of each batch and reads the release.
 
 use crate::support;
 
@@ -14,7 +14,7 @@ const SCHEMA: &str = schema!("attendance"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis");
 
 /// The defaults, which a stand does not have by itself.
-const DEFAULTS: &str = "[privacy]\nk = 5\nmax_delay = \"1h\"\n\
+const DEFAULTS: &str = "[privacy]\nk = 5\nstatic_window = \"24h\"\nmax_delay = \"1h\"\n\
                         max_lines_per_subject = 1\n[batch]\nmax_records = 100\n";
 /// What does not change by itself.
 const APART: &str = "[[group]]\nname = \"where\"\nattributes = [\"zip\", \"activity\"]\n\
@@ -165,4 +165,184 @@ fn threat_26_attendance_finds_a_rare_value_unless_it_is_apart() {
     eprintln!("suspects among 200 after 24 batches: mixed {mixed:?}, apart {apart:?}");
     assert!(found(&mixed) >= 18, "one of 200 in most streams: {mixed:?}");
     assert!(found(&apart) <= 2, "{apart:?}");
+}
+
+/// A stream of windows of a static group: half of the people send in a window, and each of them in all of its batches.
+struct Windows {
+    people: usize,
+    /// Accounts that send two values each in every batch, invented to make the attribute change.
+    invented: usize,
+    windows: usize,
+}
+
+/// Batches of a window.
+const BATCHES: usize = 6;
+const WINDOW: i64 = 6 * 3_600_000;
+
+/// The senders of each window, and of each batch the lines with a diagnosis.
+struct Observed {
+    senders: Vec<Vec<bool>>,
+    lines: Vec<Vec<String>>,
+    /// Lines with a diagnosis of each person.
+    lines_of: std::collections::BTreeMap<String, usize>,
+    lost: bool,
+}
+
+impl Windows {
+    fn observe(&self, schema: &str, privacy: &str, seed: u64) -> Observed {
+        // The comment names `max_delay`, so that the stand leaves its default.
+        let settings = format!("[privacy]\n# max_delay\nk = 5\nmax_lines_per_subject = 1\n{privacy}{APART}");
+        let mut dice = SmallRng::seed_from_u64(seed);
+        let mut stand = Stand::new(schema, &settings);
+        let mut people: Vec<usize> = (0..self.people).collect();
+        let mut senders = Vec::new();
+        for window in 0..self.windows {
+            people.shuffle(&mut dice);
+            let here = &people[..self.people / 2];
+            senders.push((0..self.people).map(|person| here.contains(&person)).collect());
+            for batch in 0..BATCHES {
+                let mut records: Vec<_> = here.iter().map(|&p| self.record(p, COMMON[p % 3], &mut dice)).collect();
+                for account in self.people..self.people + self.invented {
+                    for value in 0..2 {
+                        records.push(self.record(account, COMMON[(batch + value) % 3], &mut dice));
+                    }
+                }
+                let at = i64::try_from(window * BATCHES + batch).expect("few");
+                stand.offer(&records, Settling::No, NOW + at * WINDOW / BATCHES as i64, Fault::Nothing);
+            }
+        }
+        stand.check_conservation().expect("conservation");
+        let mut observed = Observed {
+            senders,
+            lines: vec![Vec::new(); self.windows * BATCHES],
+            lines_of: std::collections::BTreeMap::new(),
+            lost: stand.telemetry.render().contains("throng_plan_static_groups_lost_total 1"),
+        };
+        for line in &stand.sink.lines {
+            let said: Value = serde_json::from_str(&line.text).expect("JSON");
+            let Some(diagnosis) = said["diagnosis"].as_str() else { continue };
+            observed.lines[usize::try_from(line.batch - 1).expect("few batches")].push(diagnosis.to_owned());
+            *observed.lines_of.entry(line.subject.clone().unwrap_or_default()).or_default() += 1;
+        }
+        observed
+    }
+
+    fn record(&self, person: usize, diagnosis: &str, dice: &mut SmallRng) -> Option<Vec<u8>> {
+        let (zip, activity) = (zip(person), ["a", "b"][dice.random_range(0..2)]);
+        record(format!(r#"{{"person":"p{person}","zip":"{zip}","activity":"{activity}","diagnosis":"{diagnosis}"}}"#))
+    }
+
+    /// The expected lines of each person in each batch, for an attacker who knows the senders, the rule, the length of the
+    /// window and the longest delay, but not the secret: the mean over random phases and delays.
+    fn expected(&self, observed: &Observed, delay: i64) -> Vec<Vec<f64>> {
+        const DRAWS: usize = 24;
+        let mut dice = SmallRng::seed_from_u64(1);
+        let mut expected = vec![vec![0.0; self.people]; self.windows * BATCHES];
+        for person in 0..self.people {
+            for _ in 0..DRAWS {
+                let phase = dice.random_range(0..WINDOW);
+                let (mut said, mut due) = (i64::MIN, None);
+                for batch in 0..self.windows * BATCHES {
+                    let at = batch as i64 * WINDOW / BATCHES as i64;
+                    let window = (at - phase).div_euclid(WINDOW);
+                    if due.is_some_and(|due| due <= at) {
+                        due = None;
+                        if said != window {
+                            said = window;
+                            expected[batch][person] += 1.0 / DRAWS as f64;
+                        }
+                    }
+                    if observed.senders[batch / BATCHES][person] && due.is_none() && said != window {
+                        due = Some(at + dice.random_range(0..=delay));
+                    }
+                }
+            }
+        }
+        expected
+    }
+
+    /// People with the right diagnosis by least squares over the first `windows`.
+    fn solved(&self, observed: &Observed, expected: &[Vec<f64>], windows: usize) -> usize {
+        let batches = windows * BATCHES;
+        let scores = COMMON.map(|diagnosis| {
+            let count = |lines: &Vec<String>| lines.iter().filter(|what| *what == diagnosis).count() as f64;
+            let counts: Vec<f64> = observed.lines[..batches].iter().map(count).collect();
+            solved(&expected[..batches], &counts, self.people)
+        });
+        let best = |person: usize| (0..3).max_by(|a, b| scores[*a][person].total_cmp(&scores[*b][person]));
+        (0..self.people).filter(|&person| best(person) == Some(person % 3)).count()
+    }
+}
+
+const DECLARED: &str = schema!("windows"; person, text "zip",
+    more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis",
+    more "changes = \"never\"\n");
+
+/// The table of docs/guarantees.md: solved people over the number of windows. The window is short here and the number of
+/// windows counts: with the default of 30 days, 12 windows are a year.
+#[test]
+fn threat_25_static_lines_add_up_over_windows_and_not_within_one() {
+    let stream = Windows { people: 200, invented: 0, windows: 120 };
+    let after = [1, 6, 12, 40, 120];
+    let told = |privacy: &str, delay: i64| {
+        let observed = stream.observe(DECLARED, &format!("static_window = \"6h\"\n{privacy}"), 7);
+        assert!(observed.lines_of.values().all(|&lines| lines <= stream.windows + 1), "one line a window");
+        let expected = stream.expected(&observed, delay);
+        let lines: usize = observed.lines.iter().map(Vec::len).sum();
+        (after.map(|windows| stream.solved(&observed, &expected, windows)), lines)
+    };
+    let (spread, spread_lines) = told("", WINDOW);
+    let (short, short_lines) = told("max_delay = \"10m\"\n", 600_000);
+    println!(
+        "solved of 200 after {after:?} windows: delay of a window {spread:?} ({spread_lines} lines), of a 36th {short:?} ({short_lines} lines), chance 67"
+    );
+    // By chance 67, a standard deviation of 6.7: passed once in 10,000.
+    assert!(spread[..3].iter().all(|&solved| solved <= 92), "{spread:?}");
+    assert!(spread_lines * 4 > short_lines * 3, "spread lines leave all the same: {spread_lines} of {short_lines}");
+}
+
+/// Invented accounts do not make an attribute change, declared or not: neither a sensitive nor a quasi one.
+#[test]
+fn threat_25_invented_accounts_switch_no_window_off() {
+    let sensitive = SCHEMA.to_owned();
+    let quasi = SCHEMA.replace("role = \"sensitive\"", "role = \"quasi\"");
+    assert_ne!(sensitive, quasi);
+    for (people, invented, colluders) in [(71, 5, 0), (71, 10, 4), (33, 5, 0)] {
+        let stream = Windows { people, invented, windows: 25 };
+        for schema in [&sensitive, &quasi] {
+            let observed = stream.observe(schema, &format!("static_window = \"6h\"\ncolluders = {colluders}\n"), 3);
+            let most = observed.lines_of.values().copied().max().unwrap_or(0);
+            let solved = stream.solved(&observed, &stream.expected(&observed, WINDOW), stream.windows);
+            println!(
+                "{people} people, {invented} invented, {colluders} colluders: {solved} solved, at most {most} lines of one"
+            );
+            assert!(most <= stream.windows + 1, "{most} lines of one person in {} windows", stream.windows);
+            assert!(!observed.lost, "the group stays static");
+            let (mean, deviation) = (people as f64 / 3.0, (people as f64 * 2.0 / 9.0).sqrt());
+            assert!((solved as f64) <= mean + 3.8 * deviation, "{solved} of {people}");
+        }
+    }
+}
+
+/// A group whose undeclared attribute begins to change in most people leaves with every record from then on, and that is told.
+#[test]
+fn a_group_that_stops_being_static_is_told() {
+    let schema = SCHEMA.replace("role = \"sensitive\"", "role = \"quasi\"");
+    let settings =
+        format!("[privacy]\nk = 3\nmax_delay = \"1h\"\n[plan]\ninterval = \"1s\"\nwindow_records = 400\n{APART}");
+    let mut stand = Stand::new(&schema, &settings);
+    for batch in 0..30_i64 {
+        let of = |person: i64| {
+            let diagnosis = if batch < 10 { person % 3 } else { (person + batch) % 3 };
+            record(format!(r#"{{"person":"p{person}","zip":"8000","activity":"a","diagnosis":"{diagnosis}"}}"#))
+        };
+        stand.offer(&(0..40).map(of).collect::<Vec<_>>(), Settling::No, NOW + batch * 10_000, Fault::Nothing);
+        if batch == 9 {
+            assert!(stand.telemetry.render().contains("throng_plan_static_groups_lost_total 0"));
+        }
+    }
+    let told = stand.telemetry.status().doubts;
+    let told: Vec<&String> = told.iter().filter(|doubt| doubt.contains("no longer static")).collect();
+    assert!(told.len() == 1 && told[0].contains("\"what\"") && told[0].contains("diagnosis"), "{told:?}");
+    assert!(stand.telemetry.render().contains("throng_plan_static_groups_lost_total 1"));
 }

@@ -232,7 +232,7 @@ fn sources_and_sinks_that_are_not_there() {
     says(&[("SINK__PATH", "folder")], 2, "folder is not a regular file");
     says(&[("SINK__DEAD_LETTER_PATH", "no/such/folder/dead.ndjson")], 1, "no/such/folder/dead.ndjson");
     says(&[("SCHEMA__FILE", "missing.toml")], 2, "missing.toml");
-    says(&[("STATE__SECRET_FILE", "missing")], 2, "state.secret_file");
+    says(&[("STATE__SECRET_FILE", "no/such/folder/secret")], 2, "state.secret_file");
     says(&[("STATE__PATH", "in.ndjson")], 1, "state directory in.ndjson");
 }
 

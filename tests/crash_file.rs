@@ -286,7 +286,7 @@ fn a_job_that_does_not_come_to_its_end_replaces_nothing() {
 fn the_release_log_goes_on_with_the_next_file() {
     let visits = |run: Run| {
         let run = run.with("max_lines_per_subject = 0", "max_lines_per_subject = 1");
-        let run = run.with("max_delay = \"0s\"", "max_delay = \"1s\"\nrelease_window = \"24h\"");
+        let run = run.with("max_delay = \"0s\"", "max_delay = \"1s\"");
         run.finish();
         let first = run.outputs()["out.trace.ndjson"].lines().count();
         let has_state = run.dir.path().join("only").exists();

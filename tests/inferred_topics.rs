@@ -25,7 +25,7 @@ fn throng(place: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 
 /// A configuration in `place` that reads `raw` with the schema `schema.toml`, which need not be there.
 fn configure(place: &Path, brokers: &str, raw: &str, out: &str, source: &str, more: &str) {
-    std::fs::write(place.join("key"), "a secret of the tests, long enough").expect("the secret");
+    throng::config::Secret::create(&place.join("key")).expect("the secret");
     let text = format!(
         r#"
 [source]

@@ -62,6 +62,7 @@ mod scale_out;
 mod security;
 mod shared;
 mod shell;
+mod shipped;
 mod soak;
 mod spelled;
 mod state_refusals;

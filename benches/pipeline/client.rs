@@ -27,7 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The cluster as throng reaches it: with the librdkafka properties of the configuration and of the environment
 /// (`THRONG__SOURCE__LIBRDKAFKA__…`), so that a property is tried on the floors and on throng alike.
 pub fn cluster(brokers: &str) -> Cluster {
-    let config = throng::config::load(crate::CONFIGURATION.as_ref(), std::env::vars()).expect("a sound configuration");
+    let without_secret = [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())];
+    let env = std::env::vars().chain(without_secret);
+    let config = throng::config::load(crate::CONFIGURATION.as_ref(), env).expect("a sound configuration");
     let properties = [&config.source.librdkafka, &config.sink.librdkafka];
     let properties = properties.iter().flat_map(|p| p.iter()).map(|(key, value)| (key.to_owned(), value.to_owned()));
     Cluster::new(brokers, properties.collect())

@@ -44,6 +44,7 @@ impl Daemon {
             .args(["run", "-c", crate::CONFIGURATION])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("THRONG__TELEMETRY__LISTEN", format!("127.0.0.1:{port}"))
+            .env("THRONG__STATE__SECRET_FILE", "")
             .env("THRONG__STATE__PATH", folder.join(format!("{name}.state")))
             .envs(overrides.iter().map(|(key, value)| (format!("THRONG__{key}"), *value)))
             .stdin(Stdio::null())

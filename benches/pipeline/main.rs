@@ -44,7 +44,8 @@ const MAX_WAIT_SECONDS: f64 = 1.0;
 const STAGES: [&str; 6] = ["read", "decode", "encode", "treat", "verify", "commit"];
 
 /// Groups of config/wearable.toml: each is a file of its own.
-const GROUPS: [&str; 9] = ["motion", "body", "device", "home", "sensors", "recovery", "blood", "clock", "power"];
+const GROUPS: [&str; 11] =
+    ["motion", "body", "device", "home", "place", "sensors", "recovery", "resting", "blood", "clock", "power"];
 
 const SOURCE: &str = "wearable.raw";
 const SINK: &str = "wearable.sanitized";

@@ -62,14 +62,18 @@ pub struct Stand {
 impl Stand {
     /// A stand that has made its plan from `warm` batches of `rows` records and has then released as many.
     pub fn warm(rows: usize, warm: usize) -> Self {
-        let config = throng::config::load(FILE.as_ref(), std::iter::empty()).expect("a sound configuration");
+        let config =
+            throng::config::load(FILE.as_ref(), [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())].into_iter())
+                .expect("a sound configuration");
         let schema = load_schema(&config).expect("a sound schema");
         Self::warm_as(config, schema, rows, warm)
     }
 
     /// As [`warm`](Self::warm), with blood groups as sensitive values beside the body, kept diverse by `diversity`.
     pub fn warm_and_diverse(diversity: Diversity, rows: usize, warm: usize) -> Self {
-        let mut config = throng::config::load(FILE.as_ref(), std::iter::empty()).expect("a sound configuration");
+        let mut config =
+            throng::config::load(FILE.as_ref(), [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())].into_iter())
+                .expect("a sound configuration");
         let mut schema = Arc::unwrap_or_clone(load_schema(&config).expect("a sound schema"));
         let blood = schema.position("blood_group").expect("an attribute of the schema");
         Arc::make_mut(&mut schema.attributes[blood]).role = Role::Sensitive;

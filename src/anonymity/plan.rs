@@ -55,8 +55,8 @@ pub struct Pace {
     pub changes: Changes,
     /// The record schema says so; otherwise it was measured.
     pub declared: bool,
-    /// Share of consecutive records of a subject between which the value differs, in the mean over people seen twice,
-    /// where enough of them were seen.
+    /// Share of consecutive records of a subject between which the value differs: the median over people with two records
+    /// or more, where enough of them were seen.
     pub share: Option<f32>,
 }
 
@@ -86,11 +86,16 @@ impl Plan {
     /// Whether nothing that a group says of a person changes: then it is said once a window. An attribute of which
     /// nothing is known does not change; identifiers are never said, and shared attributes are for the others to say.
     pub fn is_static(&self, group: &Group) -> bool {
+        !self.paces.is_empty() && self.changing(group).is_empty()
+    }
+
+    /// The attributes of a group that change within a person from record to record.
+    pub fn changing(&self, group: &Group) -> Vec<usize> {
         let shared = self.shared();
-        let changes = |attribute: usize| {
-            let pace = self.paces.iter().find(|pace| pace.attribute == attribute);
-            pace.is_some_and(|pace| pace.changes == Changes::Always) && !self.identifiers.contains(&attribute)
+        let changes = |attribute: &usize| {
+            let pace = self.paces.iter().find(|pace| pace.attribute == *attribute);
+            pace.is_some_and(|pace| pace.changes == Changes::Always) && !self.identifiers.contains(attribute)
         };
-        !self.paces.is_empty() && !group.own(&shared).any(changes)
+        group.own(&shared).filter(changes).collect()
     }
 }

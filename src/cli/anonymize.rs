@@ -1,7 +1,7 @@
 //! `throng anonymize`.
 
 use super::outcome::Failure;
-use super::run::{share, stop_on_signals};
+use super::run::{create_secret, share, stop_on_signals};
 use super::text;
 use super::written::{refuse_overwriting, unwritable};
 use super::written_down::{check_inputs, inputs, size};
@@ -102,7 +102,7 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     let catalog = args.catalog.as_deref().map(path).transpose()?;
     let catalog = catalog.map(|path| ("ANONYMIZE__CEILING__CATALOG", path));
     let named = named.into_iter().chain(catalog).map(|(key, value)| (format!("THRONG__{key}"), value));
-    let mut config = config::load(&args.config, std::env::vars().chain(named))?;
+    let mut config = config::load_for_job(&args.config, std::env::vars().chain(named))?;
     if config.source.format.is_none() && args.input.is_dir() {
         config.source.format = Some(config::Format::of_path(&telling(&args.input)));
     }
@@ -120,6 +120,7 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
         whole::check(path).map_err(|error| unwritable("the report", path, error))?;
     }
     let file = args.config.display().to_string();
+    create_secret(&mut config, &file)?;
     let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     bar.enable_steady_tick(Duration::from_millis(200));
     let watch = |progress: &Progress| {

@@ -57,7 +57,7 @@ const WIDE: usize = 8;
 
 /// Runs `throng check`.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
-    let config = config::load(&args.config, std::env::vars())?;
+    let config = config::load_for_job(&args.config, std::env::vars())?;
     let file = args.config.display().to_string();
     if let Some(input) = &args.sample {
         silence_panic_payloads();
@@ -117,7 +117,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         }
     }
     print!("{}", memory::described(&checked));
-    for line in repetition(config, schema) {
+    for line in repetition(config, schema).into_iter().chain(secret(config)) {
         println!("{file}: {line}");
     }
     for warning in schema.warnings() {
@@ -160,6 +160,22 @@ fn try_tests(checked: &Checked, asked: &Config) -> Result<(), Failure> {
     }
 }
 
+/// Describes the secret of a job over files that has none yet.
+fn secret(config: &Config) -> Option<String> {
+    if config.secret.is_some() || !config.is_job() {
+        return None;
+    }
+    match &config.state.secret_file {
+        Some(path) => Some(format!("the first run creates {} (state.secret_file)", path.display())),
+        None if config.has_state() => None,
+        None => Some(
+            "each run draws a secret of its own, so that two releases of one input differ and can be compared by their \
+             readers (name a file in state.secret_file to keep one)"
+                .to_owned(),
+        ),
+    }
+}
+
 /// What is kept back of a subject that sends again and again, or what it means that nothing is.
 fn repetition(config: &Config, schema: &Schema) -> Vec<String> {
     if schema.subject.is_none() {
@@ -180,8 +196,8 @@ fn repetition(config: &Config, schema: &Schema) -> Vec<String> {
             .to_owned()
     } else {
         format!(
-            "a group that does not change within a person leaves once a person and {}, up to {} late (privacy.max_delay)",
-            format_duration(config.privacy.release_window),
+            "a group that does not change within a person leaves once a person and {}, up to {} late (privacy.static_window, privacy.max_delay)",
+            format_duration(config.privacy.static_window),
             format_duration(delay)
         )
     };

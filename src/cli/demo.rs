@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `privacy.max_delay` here: nobody watches a demo for an hour.
+/// `privacy.max_delay` here: a demo ends before a static line with the default delay leaves.
 const DEMO_DELAY_SECONDS: u32 = 10;
 
 /// Run the whole product here: a broker, a generator, the daemon and its status page
@@ -59,6 +59,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let overrides = [
         ("THRONG__SOURCE__BROKERS", brokers.clone()),
         ("THRONG__SCHEMA__FILE", schema_file.display().to_string()),
+        ("THRONG__STATE__SECRET_FILE", String::new()),
         ("THRONG__STATE__PATH", directory.path().join("state").display().to_string()),
         ("THRONG__TELEMETRY__LISTEN", args.listen.clone()),
         ("THRONG__TELEMETRY__LOG_LEVEL", "warn".to_owned()),

@@ -5,13 +5,11 @@ use super::sample::{self, Sample, SampleArgs};
 use super::schema::infer::{name_of, propose, refuse_existing, summary, warn};
 use super::text;
 use super::together::Together;
-use crate::config::{self, Config, is_same_file};
+use crate::config::{self, Config, Secret, is_same_file};
 use crate::dataset::infer::Inferred;
 use crate::io::file::{Format, is_at_rest};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
-use rand::TryRngCore;
-use rand::rngs::OsRng;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -104,7 +102,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let mut written = || -> Result<(), Failure> {
         together.directory(&answers.directory)?;
         // One that is there stays: digests of a state depend on it.
-        together.make(&secret, &fresh_secret()?, 0o600)?;
+        together.make(&secret, &format!("{}\n", fresh_secret()?), 0o600)?;
         together.put(&schema, "the schema", &inferred.text, args.force)?;
         together.put(&config, "the configuration", &text, args.force)?;
         let read: Config = config::load(&config, std::env::vars())?;
@@ -251,7 +249,7 @@ fn configuration(
     out += &format!("\n[schema]\nfile = {}\n", path(schema));
     out += &format!("\n[privacy]\nk = {}\n", answers.k);
     if has_subject {
-        out += "# Of each batch and group one line a person leaves, and what does not change leaves once a day. More tells who is who:\n# docs/guarantees.md. With few people much stays inside: smaller batches give more lines, and coarser ones.\n# max_lines_per_subject = 1\n# max_delay = \"1h\"\n";
+        out += "# Of each batch and group one line a person leaves, and what does not change leaves once in static_window, spread\n# over it. More tells who is who: docs/guarantees.md. With few people much stays inside: smaller batches give more lines, and\n# coarser ones.\n# max_lines_per_subject = 1\n# static_window = \"30days\"\n# max_delay = \"30days\"\n";
     }
     out += "\n# Attributes leave in groups, which nothing ties together. The planner chooses them from records; fixed ones are [[group]]s,\n# and `throng check` prints those it has chosen.\n[plan]\ngroups = \"price\"\n";
     if args.topic.is_some() {
@@ -265,10 +263,8 @@ fn configuration(
     out
 }
 
-/// A secret that nobody has had before.
+/// The text of a new secret.
 fn fresh_secret() -> Result<String, Failure> {
-    let mut bytes = [0_u8; 32];
-    OsRng.try_fill_bytes(&mut bytes).map_err(|error| Failure::Running(anyhow!("no randomness: {error}")))?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{text}\n"))
+    let secret = Secret::draw().map_err(|error| Failure::Running(anyhow!("no randomness: {error}")))?;
+    Ok(String::from_utf8_lossy(secret.expose()).into_owned())
 }

@@ -73,7 +73,7 @@ fn limit_arenas() {
 
 /// Runs `throng run`.
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let config = config::load(&args.config, std::env::vars())?;
+    let config = config::load_for_job(&args.config, std::env::vars())?;
     let file = args.config.display().to_string();
     if args.lineage.is_some() && config.sink.kind != SinkKind::File {
         return Err(Failure::Usage(anyhow!("--lineage needs a file sink: {file} has another `sink.kind`")));
@@ -84,7 +84,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if config.process.memory_limit.is_some() {
         limit_arenas();
     }
-    let checked = Checked::new(config, &file)?;
+    let mut checked = Checked::new(config, &file)?;
+    create_secret(Arc::make_mut(&mut checked.config), &file)?;
     let (config, telemetry) = (Arc::clone(&checked.config), checked.telemetry());
     let stop = stop_on_signals()?;
     end_in_time(&stop, config.tuning.shutdown_time)?;
@@ -118,6 +119,17 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         eprintln!("note: {finding}");
     }
     lost.map_or(Ok(()), |what| Err(Failure::Running(anyhow!(what))))
+}
+
+/// Creates the secret file of a job that names one which does not exist, and says so.
+pub fn create_secret(config: &mut Config, file: &str) -> Result<(), Failure> {
+    if let Some(path) = config.create_secret(file).map_err(|problem| vec![problem])? {
+        eprintln!(
+            "note: created {}: the secret that keys every digest of a person; keep it, and keep it to yourself",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// Begins logging as configured; panics say where and never what.

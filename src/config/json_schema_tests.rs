@@ -13,7 +13,7 @@ fn as_json(text: &str) -> serde_json::Value {
 }
 
 /// One or more lines that are wrong, below the table that they belong to.
-const WRONG: [(&str, &str); 46] = [
+const WRONG: [(&str, &str); 47] = [
     ("source", "kind = \"files\""),
     ("source", "kind = 3"),
     ("source", "topics = \"one\""),
@@ -37,6 +37,7 @@ const WRONG: [(&str, &str); 46] = [
     ("privacy", "k = 2.5"),
     ("privacy", "k = \"5\""),
     ("privacy", "release_window = \"1 fortnight\""),
+    ("privacy", "static_window = 30"),
     ("privacy", "max_delay = true"),
     ("plan", "groups = \"many\""),
     ("plan", "price = 0.0"),

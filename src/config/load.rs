@@ -19,9 +19,33 @@ const SECRET_VARIABLE: &str = "THRONG_SECRET";
 /// let config = throng::config::load("config/wearable.toml".as_ref(), std::env::vars());
 /// ```
 pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+    load_with(path, env, MissingSecret::Refuse)
+}
+
+/// Like [`load`], but a job over files may name a `state.secret_file` that does not exist yet:
+/// [`Config::create_secret`] creates it.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_for_job(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+    load_with(path, env, MissingSecret::AllowForJob)
+}
+
+/// Handling of a `state.secret_file` that does not exist.
+#[derive(Clone, Copy, PartialEq)]
+enum MissingSecret {
+    Refuse,
+    AllowForJob,
+}
+
+fn load_with(
+    path: &Path,
+    env: impl Iterator<Item = (String, String)>,
+    missing: MissingSecret,
+) -> Result<Config, Vec<Problem>> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Ok(text) => parse(&text, &file, env),
+        Ok(text) => parse_with(&text, &file, env, missing),
         Err(error) => Err(vec![Problem::new(
             file,
             "(whole file)",
@@ -33,6 +57,15 @@ pub fn load(path: &Path, env: impl Iterator<Item = (String, String)>) -> Result<
 
 /// Like [`load`], from the text of a file that is called `file` in problems.
 pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>) -> Result<Config, Vec<Problem>> {
+    parse_with(text, file, env, MissingSecret::Refuse)
+}
+
+fn parse_with(
+    text: &str,
+    file: &str,
+    env: impl Iterator<Item = (String, String)>,
+    missing: MissingSecret,
+) -> Result<Config, Vec<Problem>> {
     let env: BTreeMap<String, String> = env.collect();
     let Shape::Section(keys) = Shape::of(&reference::inlined()) else {
         unreachable!("the configuration is a table");
@@ -67,7 +100,7 @@ pub fn parse(text: &str, file: &str, env: impl Iterator<Item = (String, String)>
         problems.extend(judge(&config, file, &overrides, &settled));
         problems.extend(security::problems(&config, file));
     }
-    match secret(&config, env.get(SECRET_VARIABLE), file) {
+    match secret(&config, env.get(SECRET_VARIABLE), file, missing) {
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: Tuning::of(&env), ..config }),
         Ok(_) => {}
         Err(problem) => problems.push(problem),
@@ -155,7 +188,13 @@ fn refuse_secrets(table: &toml::Table, file: &str, problems: &mut Vec<Problem>) 
     }
 }
 
-fn secret(config: &Config, variable: Option<&String>, file: &str) -> Result<Option<Secret>, Problem> {
+fn secret(
+    config: &Config,
+    variable: Option<&String>,
+    file: &str,
+    missing: MissingSecret,
+) -> Result<Option<Secret>, Problem> {
+    let is_missing = |path: &Path| missing == MissingSecret::AllowForJob && config.is_job() && !path.exists();
     match (&config.state.secret_file, variable) {
         (None, None) => Ok(None),
         (Some(_), Some(_)) => Err(Problem::new(
@@ -167,8 +206,9 @@ fn secret(config: &Config, variable: Option<&String>, file: &str) -> Result<Opti
         (None, Some(text)) => Secret::new(text.clone().into_bytes())
             .map(Some)
             .map_err(|e| Problem::new("environment", SECRET_VARIABLE, e.to_string(), "set a longer one")),
+        (Some(path), None) if is_missing(path) => Ok(None),
         (Some(path), None) => Secret::read(path).map(Some).map_err(|e| {
-            let remedy = "write a random secret there, readable by this user only";
+            let remedy = "write a random secret there (head -c 32 /dev/urandom | base64), readable by its owner only (chmod 600)";
             Problem::new(file, "state.secret_file", e.to_string(), remedy)
         }),
     }

@@ -30,7 +30,7 @@ mod validate;
 
 pub use anonymize::{Anonymize, Ceiling, Measure, Strategy, Transformation};
 pub use join::Join;
-pub use load::{load, parse};
+pub use load::{load, load_for_job, parse};
 pub use paths::{Used, is_same_file, overwritten, place};
 pub use plan::{Group, Grouping, Keep, Plan};
 pub use privacy::{Diversity, GroundDistance, ModelKind, Privacy, PrivacyModel};

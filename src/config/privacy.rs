@@ -14,8 +14,7 @@ pub struct Privacy {
     /// least 2.
     #[schemars(example = 5, extend("minimum" = 1))]
     pub k: usize,
-    /// How long one line of a subject stands for the others in a group of attributes that do not change, and how long tenure
-    /// and budgets of a subject are remembered. Above 0.
+    /// How long tenure and budgets of a subject are remembered. Above 0.
     #[serde(with = "quantity::duration")]
     #[schemars(with = "quantity::DurationText", example = &"24h")]
     pub release_window: Duration,
@@ -41,12 +40,17 @@ pub struct Privacy {
     /// not leave in that group. 0: no limit. Needs a subject in the record schema, else every record is its own subject.
     #[schemars(example = 1)]
     pub max_lines_per_subject: usize,
-    /// A group of attributes that do not change within a person (see `changes` in the record schema) says it once:
-    /// per subject and `release_window` at most one line of it leaves, after a delay
-    /// drawn at random between nothing and this. The longer it is, the less do times and batches tell whose lines
-    /// belong together; as long as the window, nothing but who was there in that window. `0s`: such groups leave with
-    /// every record, as all others do. Without it an hour, or the window where that is shorter. Needs a subject in the
-    /// record schema.
+    /// Window of a static group, a group of attributes that do not change within a person (see `changes` in the record
+    /// schema): at most one line of a subject leaves per group and window. Each window adds one observation for an attacker
+    /// who knows the senders, and the observations add up: the longer the window, the slower. Above 0. Needs a subject in
+    /// the record schema.
+    #[serde(with = "quantity::duration")]
+    #[schemars(with = "quantity::DurationText", example = &"90days")]
+    pub static_window: Duration,
+    /// Longest delay of a line of a static group; the delay is drawn at random between nothing and this. By default
+    /// `static_window`, so that the time of a line tells nothing but the presence of its subject in the window. A shorter
+    /// delay releases static lines earlier and tells more about the sender. `0s`: static groups leave with
+    /// every record, as all others do. Needs a subject in the record schema.
     #[serde(with = "quantity::optional_duration")]
     #[schemars(with = "Option<quantity::DurationText>", example = Some("24h"))]
     pub max_delay: Option<Duration>,
@@ -56,9 +60,6 @@ pub struct Privacy {
     #[schemars(example = Vec::<PrivacyModel>::new())]
     pub model: Vec<PrivacyModel>,
 }
-
-/// `privacy.max_delay` of a configuration that does not name it, where that is no longer than a line stands for the others.
-const DELAY_UNLESS_GIVEN: Duration = Duration::from_hours(1);
 
 impl Privacy {
     /// Distinct subjects that everything counts to: `k`, and the `colluders` beside them.
@@ -77,6 +78,7 @@ impl Default for Privacy {
             min_tenure: 0,
             max_hold_batches: 0,
             max_lines_per_subject: 1,
+            static_window: Duration::from_hours(30 * 24),
             max_delay: None,
             model: Vec::new(),
         }
@@ -84,10 +86,9 @@ impl Default for Privacy {
 }
 
 impl Privacy {
-    /// The longest delay of a line in a group that does not change: `max_delay`, or the default, which is never longer than the line stands
-    /// for the others.
+    /// The longest delay of a line of a static group: `max_delay`, by default the whole `static_window`.
     pub fn longest_delay(&self) -> Duration {
-        self.max_delay.unwrap_or(DELAY_UNLESS_GIVEN.min(self.release_window))
+        self.max_delay.unwrap_or(self.static_window)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Secrets: bytes that nobody prints, and the files that hold them. What a configuration leaves open to others.
 
-use super::Telemetry;
+use super::{Config, Problem, Telemetry};
+use rand::{TryRngCore, rngs::OsRng};
 use std::fmt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -16,12 +18,6 @@ const LEAST_BYTES: usize = 16;
 pub enum SecretError {
     #[error("the secret has {0} bytes; give at least {LEAST_BYTES}, drawn at random")]
     Short(usize),
-    #[error(
-        "everybody may write this file (mode {0:o}), so anybody may have chosen the secret; make a new one (chmod 600)"
-    )]
-    Writable(u32),
-    #[error("the secret cannot be read ({0}); name a file that this process may read")]
-    Unreadable(std::io::ErrorKind),
 }
 
 /// A secret. Debug prints a placeholder, there is no Display, and its memory is wiped when the last copy goes.
@@ -44,18 +40,36 @@ impl Secret {
         Ok(Self(Arc::new(bytes)))
     }
 
-    /// The secret that a file holds. Where a group may write it, or others may read it, that is told elsewhere and loudly: in
-    /// many containers secrets are mounted so, and every user is alone there.
+    /// The secret that a file holds. A file that its group may read is taken with a warning elsewhere: Kubernetes mounts
+    /// secrets so.
     ///
     /// # Errors
-    /// [`SecretError`]: the file cannot be read, everybody may write it, or it is too short.
-    pub fn read(path: &Path) -> Result<Self, SecretError> {
-        let metadata = std::fs::metadata(path).map_err(|error| SecretError::Unreadable(error.kind()))?;
-        let mode = metadata.permissions().mode() & 0o777;
-        if metadata.is_file() && mode & 0o002 != 0 {
-            return Err(SecretError::Writable(mode));
-        }
-        Self::new(std::fs::read(path).map_err(|error| SecretError::Unreadable(error.kind()))?)
+    /// [`AccessError`]: the file cannot be read, others than owner and group may use it, or its content is too short.
+    pub fn read(path: &Path) -> Result<Self, AccessError> {
+        Ok(Self::new(secret_bytes(path)?.to_vec())?)
+    }
+
+    /// A secret of 32 random bytes, as 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn draw() -> std::io::Result<Self> {
+        let mut bytes = Zeroizing::new([0_u8; 32]);
+        OsRng.try_fill_bytes(&mut *bytes).map_err(std::io::Error::other)?;
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self(Arc::new(Zeroizing::new(text.into_bytes()))))
+    }
+
+    /// Draws a secret and writes it to a new file that only its owner may read (mode 0600).
+    ///
+    /// # Errors
+    /// When the file exists or cannot be written, and when the system has no randomness.
+    pub fn create(path: &Path) -> std::io::Result<Self> {
+        let secret = Self::draw()?;
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        file.write_all(&[secret.expose(), b"\n"].concat())?;
+        file.sync_all()?;
+        Ok(secret)
     }
 
     /// Its bytes, for keying digests and nothing else.
@@ -93,7 +107,8 @@ pub enum AccessError {
     Invisible,
 }
 
-/// Nobody but owner and group may read, change or execute the file.
+/// Refuses a file that others than its owner and group may read, change or execute. Every file that holds a secret
+/// passes here, those that a library reads by itself (private keys) as well.
 pub(super) fn guarded(path: &Path) -> Result<(), AccessError> {
     let mode = std::fs::metadata(path).map_err(|e| AccessError::Unreadable(e.kind()))?.permissions().mode() & 0o7777;
     let others = mode & 0o007;
@@ -103,20 +118,46 @@ pub(super) fn guarded(path: &Path) -> Result<(), AccessError> {
 /// Bytes of a secret's file.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// The content of a file that only we may read, without its last line break.
-pub(super) fn secret_text(path: &Path) -> Result<Zeroizing<String>, AccessError> {
+/// Returns the content of a secret's file.
+fn secret_bytes(path: &Path) -> Result<Zeroizing<Vec<u8>>, AccessError> {
     guarded(path)?;
-    // A pipe would be waited for, and what a client cannot take is told here.
+    // A pipe would block, and a client cannot take a larger secret.
     if !std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES) {
         return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidInput));
     }
-    let mut text = Zeroizing::new(std::fs::read_to_string(path).map_err(|e| AccessError::Unreadable(e.kind()))?);
+    std::fs::read(path).map(Zeroizing::new).map_err(|error| AccessError::Unreadable(error.kind()))
+}
+
+/// Returns the content of a secret's file as text, without its last line break.
+pub(super) fn secret_text(path: &Path) -> Result<Zeroizing<String>, AccessError> {
+    let bytes = secret_bytes(path)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| AccessError::Unreadable(std::io::ErrorKind::InvalidData))?;
+    let mut text = Zeroizing::new(text.to_owned());
     if text.contains('\0') {
         return Err(AccessError::Unreadable(std::io::ErrorKind::InvalidData));
     }
     let length = text.trim_end_matches(['\r', '\n']).len();
     text.truncate(length);
     if text.is_empty() { Err(AccessError::Empty) } else { Ok(text) }
+}
+
+impl Config {
+    /// Creates the file of `state.secret_file` for a job over files that was loaded by
+    /// [`load_for_job`](super::load_for_job) and has no secret yet; returns its path where it did.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn create_secret(&mut self, file: &str) -> Result<Option<PathBuf>, Problem> {
+        let Some(path) = self.state.secret_file.clone().filter(|_| self.secret.is_none() && self.is_job()) else {
+            return Ok(None);
+        };
+        let secret = Secret::create(&path).map_err(|error| {
+            let message = format!("{} cannot be created ({})", path.display(), error.kind());
+            Problem::new(file, "state.secret_file", message, "name a file in a directory that this process may write")
+        })?;
+        self.secret = Some(secret);
+        Ok(Some(path))
+    }
 }
 
 impl Telemetry {
@@ -126,7 +167,6 @@ impl Telemetry {
     /// When its file cannot be read, is open to everybody, or holds no token.
     pub fn token(&self) -> Result<Option<Secret>, AccessError> {
         let Some(path) = &self.token_file else { return Ok(None) };
-        guarded(path)?;
         let token = Secret::read(path)?;
         let visible = token.expose().iter().all(u8::is_ascii_graphic);
         if visible { Ok(Some(token)) } else { Err(AccessError::Invisible) }
@@ -175,18 +215,36 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_anybody_may_have_written_is_refused() {
-        use std::os::unix::fs::PermissionsExt;
+    fn secret_file_open_to_others_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("secret");
         std::fs::write(&path, "canary-canary-canary").expect("a file");
-        for (mode, taken) in [(0o600, true), (0o640, true), (0o664, true), (0o666, false), (0o602, false)] {
+        for (mode, taken) in [
+            (0o600, true),
+            (0o640, true),
+            (0o660, true),
+            (0o644, false),
+            (0o604, false),
+            (0o602, false),
+            (0o601, false),
+        ] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("our file");
             match Secret::read(&path) {
                 Ok(_) => assert!(taken, "{mode:o}"),
-                Err(error) => assert!(!taken && matches!(error, SecretError::Writable(_)), "{mode:o}: {error}"),
+                Err(error) => assert!(!taken && matches!(error, AccessError::Exposed { .. }), "{mode:o}: {error}"),
             }
         }
+    }
+
+    #[test]
+    fn created_secret_is_random_private_and_never_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        let made = Secret::create(&path).expect("a new file");
+        assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
+        assert!(Secret::read(&path).expect("a secret") == made && made.expose().len() == 64);
+        assert!(Secret::draw().expect("randomness") != made);
+        assert!(Secret::create(&path).is_err(), "a state may depend on it");
     }
 
     #[test]

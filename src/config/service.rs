@@ -16,8 +16,9 @@ pub struct State {
     #[schemars(example = &"state/")]
     pub path: PathBuf,
     /// A file whose content is the secret that keys every digest of a subject, at least 16 bytes (a last newline is
-    /// not part of it). `THRONG_SECRET` in the environment is the alternative; both at once are refused. Without
-    /// either, the daemon draws a secret and keeps it in the state directory.
+    /// not part of it). It may be readable by owner and group only. A job over files creates it where it does not exist.
+    /// `THRONG_SECRET` in the environment is the alternative; both at once are refused. Without
+    /// either, the daemon draws a secret and keeps it in the state directory, and a job without a state draws one for each run.
     #[schemars(example = &"secret/throng.key")]
     pub secret_file: Option<PathBuf>,
     /// People remembered at most for `privacy.min_tenure`, and classes that they support for `privacy.max_classes_per_subject`;

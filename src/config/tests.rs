@@ -1,5 +1,6 @@
 //! Scenarios of loading: what is read, what is refused, and that nothing that the files document has drifted.
 
+use std::os::unix::fs::PermissionsExt;
 use std::{iter, path::Path, time::Duration};
 
 use proptest::prelude::*;
@@ -46,7 +47,9 @@ fn the_least_configuration_has_the_documented_defaults() {
     );
     assert_eq!(config.source.format(), Format::Json);
     assert_eq!(config.sink.commits_topic, "throng.commits");
-    assert_eq!((config.privacy.max_lines_per_subject, config.privacy.longest_delay()), (1, Duration::from_hours(1)));
+    let month = Duration::from_hours(30 * 24);
+    assert_eq!(config.privacy.max_lines_per_subject, 1);
+    assert_eq!((config.privacy.static_window, config.privacy.longest_delay()), (month, month));
     assert_eq!(config.max_waiting_lines(), 500_000);
 }
 
@@ -223,10 +226,13 @@ fn secrets_come_from_one_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("key");
     std::fs::write(&path, "from-a-file-0123456789\n").expect("written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("our file");
     let text = format!("{LEAST}[state]\nsecret_file = {:?}", path.display().to_string());
     let config = read(&text).expect("complete");
     assert_eq!(config.secret.as_ref().map(super::Secret::expose), Some(&b"from-a-file-0123456789"[..]));
     assert_eq!(keys(read_with(&text, &[("THRONG_SECRET", "0123456789abcdef")])), ["THRONG_SECRET"]);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o604)).expect("our file");
+    assert_eq!(keys(read(&text)), ["state.secret_file"], "others may read it");
     std::fs::remove_file(&path).expect("removed");
     assert_eq!(keys(read(&text)), ["state.secret_file"]);
 }

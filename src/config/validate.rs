@@ -248,8 +248,12 @@ fn privacy_and_plan(config: &Config, found: &mut Complaints) {
     let window = privacy.release_window > Duration::ZERO;
     let remedy = "give at least 1s; 24h is usual";
     found.unless(window, "privacy.release_window", "nobody would be remembered from one batch to the next", remedy);
-    let delay = privacy.longest_delay() <= privacy.release_window;
-    let remedy = "give at most privacy.release_window, which hides all that a delay can hide";
+    let window = privacy.static_window > Duration::ZERO;
+    let remedy =
+        "give at least 1s; 30days is usual (privacy.max_delay = \"0s\" releases static groups with every record)";
+    found.unless(window, "privacy.static_window", "a window needs a length", remedy);
+    let delay = privacy.longest_delay() <= privacy.static_window;
+    let remedy = "give at most privacy.static_window, which hides all that a delay can hide";
     found.unless(delay, "privacy.max_delay", "a line would wait for longer than it stands for", remedy);
     let price = plan.price > 0.0 && plan.price.is_finite();
     found.unless(price, "plan.price", "the price is out of range", "give above 0, such as 0.1");

@@ -6,7 +6,7 @@
 
 use super::data::Data;
 use super::error::{AnonymizeError, named, problem};
-use super::hide::{Asked as ToHide, Hidden, content_key, hidden};
+use super::hide::{Asked as ToHide, Hidden, hidden};
 use super::kept::Kept;
 use super::read::Input;
 use super::release::Insertion;
@@ -112,7 +112,7 @@ pub(super) fn ceiled(
     table.set_rare(&records.rare);
     let (table, records) = (&*table, &records);
     let checker = Checker::new(table, terms)?;
-    let key = if config.secret.is_some() { data.input.covers.clone() } else { content_key(data)? };
+    let key = data.input.covers.clone();
     let (of_class, of_draw, of_value) =
         (key.keyed("class of counterfeits"), key.keyed("counterfeit"), key.keyed("value of counterfeits"));
     let texts = Texts::new(data, records, &of_value);

@@ -288,7 +288,7 @@ impl Asked<'_> {
 
 /// The order in which people cover is that of the data under a secret: with the same secret a second release of the same data
 /// hides the same cells, and comparing the two tells nothing.
-pub fn content_key(data: &Data) -> Result<DigestKey, AnonymizeError> {
+fn content_key(data: &Data) -> Result<DigestKey, AnonymizeError> {
     let mut key = ContentKey::default();
     key.add(&data.input.covers.0);
     for (attribute, book) in data.input.books.iter().enumerate() {

@@ -31,7 +31,7 @@ pub struct Input {
     pub leaving: Vec<usize>,
     /// Digests of this run are made under it.
     pub key: DigestKey,
-    /// Decides with the content who covers: of the configured secret, where there is one.
+    /// Decides with the content which people cover: of the configured secret, else of one drawn for this run.
     pub covers: DigestKey,
 }
 
@@ -122,10 +122,15 @@ pub fn described(
         return Err(problem(named(&config.source.path), "(whole file)", message, "give a file with records"));
     }
     let leaving = schema.releasable().filter(|&a| Some(a) != marked).collect();
-    // Whoever has the file but for one cell could try its values, if the content alone decided.
-    let of_secret = |secret: &Secret| DigestKey::of_content(std::iter::once(secret.expose()));
-    // Without a secret it does: what is drawn anew in each run would let two releases of one file be intersected.
-    let covers = config.secret.as_ref().map_or_else(|| DigestKey::of_content(std::iter::empty()), of_secret);
+    // Never of the content alone: whoever has the file but for one cell could try its values.
+    let secret = match &config.secret {
+        Some(secret) => secret.clone(),
+        None => Secret::draw().map_err(|error| {
+            let message = format!("no secret can be drawn for this run ({})", error.kind());
+            problem(file, "state.secret_file", message, "name a file with a secret")
+        })?,
+    };
+    let covers = DigestKey::of_content(std::iter::once(secret.expose()));
     Ok((Input { schema, books, swallowed, quasi, sensitive, leaving, key, covers }, marks))
 }
 

@@ -142,6 +142,7 @@ impl Case {
             ("SCHEMA__FILE", at("schema.toml")),
         ];
         let variables = variables.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
+        let variables = variables.chain([("THRONG_SECRET".to_owned(), "a secret of the tests".to_owned())]);
         config::load(&folder.join("config.toml"), variables).expect("a sound configuration")
     }
 

@@ -26,6 +26,8 @@ pub struct Schema {
     pub attributes: Vec<Arc<Attribute>>,
     /// The attribute that counts people, if there is one.
     pub subject: Option<usize>,
+    /// Declares that each record is of another person, so that a missing subject is no doubt.
+    pub is_one_record_each: bool,
     /// The pointer (RFC 6901) of the array whose elements are the records.
     pub explode: Option<String>,
 }

@@ -6,7 +6,7 @@
 //! printed one, short of the root; a row is below a printed cell if it is its own, and below a coverage if its cell has that
 //! or one below it. Suppressed cells are below nothing. For two groups
 //! A ≠ B let N be the number of rows that have a fragment in A or in B, or the largest number of fragments that one group of
-//! the batch has, if that is less. For a non-empty set X of labels of A that some row is below and such a set Y of B, let
+//! the batch has, if that is less and the groups leave with the same rows by design ([`Records`]). For a non-empty set X of labels of A that some row is below and such a set Y of B, let
 //! `n_X` and `m_Y` be the rows below all of X, Y. Where `n_X` + `m_Y` ≥ N + 1, some record must be below both, whoever
 //! joins the fragments. [`judge`] forces a batch exactly when for some such pair fewer than k distinct subjects are below both
 //! X and Y. Fragments that contradict themselves, and questions that take more steps than [`PATIENCE_IN_ALL`], are answered with

@@ -26,9 +26,9 @@ const FEW: u64 = 20;
 /// Doubts that the schema and the configuration raise by themselves.
 pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
     let mut doubts = Vec::new();
-    if schema.subject.is_none() {
+    if schema.subject.is_none() && !schema.is_one_record_each {
         doubts.push(format!(
-            "the schema {:?} names no subject: every record counts as a person, and one person with {} records is a crowd (give the attribute that names the person role = \"subject\"; without one, be sure that nobody has two records)",
+            "the schema {:?} names no subject: every record counts as a person, and one person with {} records is a crowd (give the attribute that names the person role = \"subject\"; where nobody has two records, declare subject = \"record\")",
             schema.name, config.privacy.k
         ));
     }
@@ -98,7 +98,7 @@ fn names_people(category: Category) -> bool {
     !matches!(category, Category::Geography | Category::Dates)
 }
 
-/// A secret that others may read.
+/// A secret that its group may read; a file that others may read is refused.
 fn of_secret_file(path: &Path) -> Option<String> {
     let mode = std::fs::metadata(path).ok()?.permissions().mode();
     let may = match (mode & 0o044 != 0, mode & 0o022 != 0) {
@@ -243,7 +243,7 @@ mod tests {
         let path = folder.path().join("secret");
         std::fs::write(&path, "x").expect("a file");
         for (mode, says) in
-            [(0o600, None), (0o400, None), (0o640, Some("read")), (0o644, Some("read")), (0o660, Some("write"))]
+            [(0o600, None), (0o400, None), (0o440, Some("read")), (0o640, Some("read")), (0o660, Some("write"))]
         {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("our file");
             let told = of_secret_file(&path);

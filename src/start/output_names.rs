@@ -148,7 +148,7 @@ mod tests {
         let schema = Schema::parse(&text, "schema.toml", Path::new("")).expect("a sound schema");
         let folder = tempfile::tempdir().expect("a temporary directory");
         let place = folder.path().display();
-        std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+        crate::config::Secret::create(&folder.path().join("key")).expect("the secret");
         let config = format!(
             "[source]\ntopics = [\"raw\"]\n[sink]\ntopic = \"out\"\nformat = \"{format}\"\n[schema]\nfile = \"s.toml\"\n\
              [state]\npath = \"{place}/state\"\nsecret_file = \"{place}/key\"\n"

@@ -37,7 +37,7 @@ fn checked(shape: &str) -> Checked {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let place = folder.path().display();
     std::fs::write(folder.path().join("s.toml"), SCHEMA).expect("a schema");
-    std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+    crate::config::Secret::create(&folder.path().join("key")).expect("the secret");
     let config = format!(
         "[source]\ntopics = [\"raw\"]\n[sink]\ntopic = \"out\"\nformat = \"json_schema\"\n[registry]\nurl = \"http://localhost\"\n\
          [output]\nshape = \"{shape}\"\n[schema]\nfile = \"{place}/s.toml\"\n\

@@ -147,7 +147,7 @@ mod tests {
         let attributes = ["a", "b"].map(|name| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\n"));
         std::fs::write(folder.path().join("s.toml"), format!("name = \"s\"\n{}", attributes.concat()))
             .expect("a schema");
-        std::fs::write(folder.path().join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+        crate::config::Secret::create(&folder.path().join("key")).expect("the secret");
         let [one, two] = groups;
         let config = format!(
             "[source]\ntopics = [\"raw\"]\n[sink]\ntopic = \"{topic}\"\n{sink}\n[schema]\nfile = \"{place}/s.toml\"\n\

@@ -193,6 +193,8 @@ series! {
         plan_nodes: count "throng_plan_ladder_nodes", "Generalization nodes in all ladders of the plan.";
         plan_static_groups: count "throng_plan_static_groups",
             "Groups of attributes that do not change within a subject, and so say things once a window.";
+        static_groups_lost: counter "throng_plan_static_groups_lost_total",
+            "Static groups that a new plan measures as changing: they leave with every record from then on.";
         plan_seconds: gauge "throng_plan_search_seconds", "Time that the search for the plan took.";
         plans: counter "throng_plans_total", "Plans adopted.";
         planner_failures: counter "throng_planner_failures_total", "Searches that gave no plan; the old one stays.";

@@ -36,7 +36,7 @@ pub use people::{
     ErasureFailed, ErasureLag, ErasureMessage, ErasuresMissed, ProfileRefused, ProfileUpdate, ProfilesLag,
     ProfilesRead, SubjectsErased,
 };
-pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed};
+pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
 pub use reason::RejectionReason;
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
 pub use source::{

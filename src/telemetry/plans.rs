@@ -1,5 +1,6 @@
 //! Plans, what speaks for them, and who counted.
 
+use super::batches::Doubt;
 use super::labels::{Copied, Label, QidSize};
 use super::metrics::clamped;
 use super::status::Telemetry;
@@ -44,6 +45,27 @@ impl PlanAdopted {
                 "plan adopted"
             );
         }
+    }
+}
+
+/// A group that was static under the plan before is not under the new one: from now on it leaves with every record.
+#[derive(Clone, Debug)]
+pub struct StaticGroupLost {
+    /// Name of the group.
+    pub group: String,
+    /// Attributes measured as changing.
+    pub attributes: Vec<String>,
+}
+
+impl StaticGroupLost {
+    /// Emits a warning, a line of the status page and a count.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        telemetry.metrics().planning.static_groups_lost.inc();
+        let (group, attributes) = (&self.group, self.attributes.join(", "));
+        Doubt(format!(
+            "group {group:?} is no longer static: {attributes} now changes within the median person, so the group leaves with every record (set changes of {attributes} in the record schema: \"never\" keeps the group static)"
+        ))
+        .emit(telemetry);
     }
 }
 

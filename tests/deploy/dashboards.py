@@ -44,6 +44,7 @@ class Machine:
             "KAFKA_PORT": str(kafka),
             "THRONG__SOURCE__BROKERS": self.brokers,
             "THRONG__STATE__PATH": str(folder / "state"),
+            "THRONG__STATE__SECRET_FILE": "",
             "THRONG__TELEMETRY__LISTEN": f"127.0.0.1:{self.pages}",
             "THRONG__PRIVACY__MAX_DELAY": "5s",
         }

@@ -34,6 +34,7 @@ k = 3
 max_lines_per_subject = 1
 max_delay = "2h"
 release_window = "24h"
+static_window = "24h"
 min_tenure = 1
 max_classes_per_subject = 6
 max_hold_batches = 1

@@ -51,7 +51,7 @@ impl Scene {
         broker.create_topic(&scene.letters, 1, false);
         broker.create_topic(&format!("{}.commits", scene.group), 1, true);
         std::fs::write(scene.dir.path().join("schema.toml"), schema).expect("the schema");
-        std::fs::write(scene.dir.path().join("key"), "a secret of the tests, long enough").expect("the secret");
+        throng::config::Secret::create(&scene.dir.path().join("key")).expect("the secret");
         scene
     }
 

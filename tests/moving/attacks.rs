@@ -103,7 +103,7 @@ fn static_groups(limits: &str) -> Release {
          [[attribute]]\nname = \"home\"\ntype = \"string\"\nchanges = \"never\"\n"
     );
     let settings = format!(
-        "[privacy]\nk = {K}\nrelease_window = \"1h\"\n{limits}\n[plan]\nwindow_records = 20000\n\
+        "[privacy]\nk = {K}\nstatic_window = \"1h\"\n{limits}\n[plan]\nwindow_records = 20000\n\
          [[group]]\nname = \"body\"\nattributes = [\"body\"]\n[[group]]\nname = \"home\"\nattributes = [\"home\"]\n"
     );
     let mut stand = Stand::new(&schema, &settings);

@@ -68,7 +68,7 @@ impl Scenario {
     fn settings(&self) -> String {
         format!(
             "[privacy]\nk = {}\nmax_hold_batches = {}\n\
-             release_window = \"{}s\"\nmax_lines_per_subject = {}\nmax_delay = \"{}ms\"\n\
+             static_window = \"{}s\"\nmax_lines_per_subject = {}\nmax_delay = \"{}ms\"\n\
              [plan]\ninterval = \"2s\"\nwindow_records = 100\n\
              [[group]]\nname = \"body\"\nattributes = [\"build\", \"illness\"]\n\
              [[group]]\nname = \"home\"\nattributes = [\"home\"]\n[[group]]\nname = \"now\"\nattributes = [\"mood\"]\n",
@@ -330,7 +330,7 @@ fn a_record_counts_once_whenever_its_lines_leave() {
     assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 3, 2));
     stand.check_conservation().expect("conservation");
     stand.offer(&records, Settling::EndOfStream, NOW + 3_700_000, Fault::Nothing);
-    assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "said once a day");
+    assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "said once a window");
     stand.check_conservation().expect("conservation");
     // The first plan knows of no change, and says so; what is declared, is.
     let plan = stand.telemetry.status().plan;

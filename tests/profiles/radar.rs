@@ -75,6 +75,7 @@ fn heart_rates_leave_beside_the_profiles_of_crowds() {
     let shipped = std::fs::read_to_string(file("config/radar-profiles.toml")).expect("the configuration");
     let schema = file("schemas/radar-heart-rate-profiles.toml");
     let config = shipped
+        .replace("secret_file = \"secret/throng.key\"", "secret_file = \"secret\"")
         .replace("localhost:9092", &brokers)
         .replace("http://localhost:8081", &url)
         .replace("topic = \"profiles\"", &format!("topic = \"{people}\""))

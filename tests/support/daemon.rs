@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -223,6 +224,7 @@ pub fn scratch() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     fs::write(dir.path().join("visits.toml"), SCHEMA).expect("the schema");
     fs::write(dir.path().join("key"), SECRET).expect("the secret");
+    fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o600)).expect("a file of ours");
     dir
 }
 

@@ -1,27 +1,29 @@
 //! How often the attributes of a stream change within a person, measured on the window of its last records.
 //!
 //! Fail closed: until enough was seen, an attribute does not change. A change is counted between a value and the value
-//! that the subject had when it last had one: a cell that is missing now and then is not a change.
+//! that the subject had when it last had one: a cell that is missing now and then is not a change. A sensitive attribute is
+//! never measured: it changes only where the schema declares it.
 
 use crate::anonymity::plan::Pace;
 use crate::records::codebook::{ABSENT, Code, NULL};
-use crate::records::schema::{Changes, Schema};
+use crate::records::schema::{Changes, Role, Schema};
 use crate::records::subject::NO_SUBJECT;
 use crate::records::window::Window;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
-/// Mean shares of changes up to which an attribute never changes, and changes slowly (docs/methods.md §12.4).
+/// Shares of changes up to which an attribute never changes, and changes slowly (docs/methods.md §12.4).
 const NEVER: f32 = 0.001;
 const SLOWLY: f32 = 0.05;
 
 /// Pairs of records of one subject that make a share.
 const ENOUGH: u64 = 100;
 
-/// The paces of `attributes`: as `schema` declares them, else as `window` shows them. Every person counts once, however
-/// many records they have: the share is the mean of each person's own share of changes. An attribute changes only if at
-/// least a `crowd` (k and the colluders) was seen to change it, and the share does not count the `colluders` who change it
-/// most: fewer could be somebody's invention.
+/// Returns the paces of `attributes`: as `schema` declares them, else as `window` shows them. Each person counts once,
+/// regardless of the number of records: the share is the median of the people's own shares of changes, without the
+/// `colluders` who change it most. An attribute changes only if at least a `crowd` (k and the colluders) changes it. So no
+/// minority of invented people decides that an attribute changes. A sensitive attribute that the schema does not declare
+/// never changes.
 pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usize, colluders: usize) -> Vec<Pace> {
     let mut numbers: HashMap<u64, u32> = HashMap::new();
     let (older, newer) = window.subjects();
@@ -36,6 +38,9 @@ pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usiz
     let of = |&attribute: &usize| {
         if let Some(changes) = schema.attributes[attribute].changes {
             return Pace { attribute, changes, declared: true, share: None };
+        }
+        if schema.attributes[attribute].role == Role::Sensitive {
+            return Pace { attribute, changes: Changes::Never, declared: false, share: None };
         }
         let seen = Seen::of(&people, numbers.len(), window.codes(attribute), colluders);
         Pace { attribute, changes: seen.changes(crowd), declared: false, share: seen.share() }
@@ -65,8 +70,8 @@ struct Seen {
     people: u64,
     /// Of them, those that have changed it.
     changed: u64,
-    /// The people's own shares of changes, in all, without those of the colluders.
-    shares: f64,
+    /// The median of the people's own shares of changes, without those of the colluders.
+    median: f64,
 }
 
 impl Seen {
@@ -89,16 +94,18 @@ impl Seen {
         let mut shares: Vec<f64> =
             twice.clone().map(|&(pairs, changes)| f64::from(changes) / f64::from(pairs)).collect();
         shares.sort_unstable_by(f64::total_cmp);
+        let honest = &shares[..shares.len().saturating_sub(colluders)];
         Self {
             pairs: twice.map(|(pairs, _)| u64::from(*pairs)).sum(),
             people: shares.len() as u64,
             changed: shares.iter().filter(|share| **share > 0.0).count() as u64,
-            shares: shares[..shares.len().saturating_sub(colluders)].iter().sum(),
+            // Of an even number of people the lower of the two in the middle: more than half have this share or more.
+            median: honest.len().checked_sub(1).map_or(0.0, |last| honest[last / 2]),
         }
     }
 
     fn share(&self) -> Option<f32> {
-        (self.pairs >= ENOUGH).then(|| (self.shares / self.people as f64) as f32)
+        (self.pairs >= ENOUGH).then_some(self.median as f32)
     }
 
     fn changes(&self, crowd: usize) -> Changes {
@@ -132,43 +139,53 @@ mod tests {
                 }
             }
             let share = |changes: &Vec<bool>| changes.iter().filter(|c| **c).count() as f64 / changes.len() as f64;
-            // The least that is left when some people are left out, whoever they are.
-            let sum = |out: u32| own.iter().filter(|(p, _)| out >> p.unwrap_or(0) & 1 == 0).map(|(_, c)| share(c)).sum::<f64>();
-            let least = (0_u32..1 << 5).filter(|out| out.count_ones() as usize <= colluders).map(sum).fold(f64::MAX, f64::min);
+            // The largest share that more than half of the people reach, in the least favourable choice of colluders.
+            let median = |out: u32| {
+                let left: Vec<f64> = own.iter().filter(|(p, _)| out >> p.unwrap_or(0) & 1 == 0).map(|(_, c)| share(c)).collect();
+                let reached = |&least: &f64| 2 * left.iter().filter(|s| **s >= least).count() > left.len();
+                left.iter().copied().filter(reached).fold(0.0, f64::max)
+            };
+            let least = (0_u32..1 << 5).filter(|out| out.count_ones() as usize <= colluders).map(median).fold(f64::MAX, f64::min);
             let seen = Seen::of(&people, 5, rows.iter().map(|r| r.1), colluders);
             prop_assert_eq!(seen.pairs, own.values().map(|c| c.len() as u64).sum::<u64>());
             prop_assert_eq!(seen.people, own.len() as u64);
             prop_assert_eq!(seen.changed, own.values().filter(|c| c.contains(&true)).count() as u64);
-            prop_assert!((seen.shares - least).abs() < 1e-9, "{} for {}", seen.shares, least);
+            prop_assert!((seen.median - least).abs() < 1e-9, "{} for {}", seen.median, least);
         }
     }
 
     #[test]
     fn little_evidence_is_no_change() {
-        let seen = |pairs, people, changed, shares| Seen { pairs, people, changed, shares }.changes(5);
-        assert_eq!(seen(99, 50, 50, 50.0), Changes::Never, "too few pairs");
-        assert_eq!(seen(100, 50, 4, 4.0), Changes::Never, "too few people");
-        assert_eq!(seen(100, 50, 5, 2.6), Changes::Always);
-        assert_eq!(seen(100, 50, 5, 2.5), Changes::Slowly);
-        assert_eq!(seen(1000, 500, 5, 0.5), Changes::Never);
-        assert_eq!(seen(1000, 500, 5, 0.6), Changes::Slowly);
+        let seen = |pairs, changed, median| Seen { pairs, people: 50, changed, median }.changes(5);
+        assert_eq!(seen(99, 50, 1.0), Changes::Never, "too few pairs");
+        assert_eq!(seen(100, 4, 1.0), Changes::Never, "too few people");
+        assert_eq!(seen(100, 5, 0.052), Changes::Always);
+        assert_eq!(seen(100, 5, 0.05), Changes::Slowly);
+        assert_eq!(seen(1000, 5, 0.001), Changes::Never);
+        assert_eq!(seen(1000, 5, 0.0012), Changes::Slowly);
     }
 
-    /// Each of `honest` people is seen three times and changes nothing; each of `talkative` ones sends 400 records, all different.
-    fn with_talkative(honest: u32, talkative: u32, colluders: usize) -> Changes {
+    /// The pace where each of `honest` people has three records with one value, and each of `invented` people 400
+    /// records, all different.
+    fn pace_with_invented_people(honest: u32, invented: u32, colluders: usize) -> Changes {
         let mut rows: Vec<(u32, Code)> = (0..3).flat_map(|_| (0..honest).map(|p| (p, 7))).collect();
-        rows.extend((0..400).flat_map(|n| (0..talkative).map(move |p| (honest + p, 10 + n))));
+        rows.extend((0..400).flat_map(|n| (0..invented).map(move |p| (honest + p, 10 + n))));
         let people: Vec<Option<u32>> = rows.iter().map(|r| Some(r.0)).collect();
-        Seen::of(&people, (honest + talkative) as usize, rows.iter().map(|r| r.1), colluders).changes(5 + colluders)
+        let count = (honest + invented) as usize;
+        Seen::of(&people, count, rows.iter().map(|r| r.1), colluders).changes(5 + colluders)
     }
 
     #[test]
-    fn a_few_who_talk_a_lot_decide_for_nobody() {
-        assert_eq!(with_talkative(200, 5, 0), Changes::Slowly);
-        assert_eq!(with_talkative(200, 9, 4), Changes::Slowly);
-        assert_eq!(with_talkative(20, 8, 4), Changes::Never, "only four are more than four could invent");
-        assert_eq!(with_talkative(20, 9, 4), Changes::Always, "a fifth of the people, whoever they are");
-        assert_eq!(with_talkative(100, 9, 0), Changes::Always, "who can invent so many must be counted on");
-        assert_eq!(with_talkative(100, 9, 5), Changes::Never);
+    fn invented_people_change_no_pace_below_half_of_the_people() {
+        for honest in [20, 33, 71, 200] {
+            for (invented, colluders) in [(5, 0), (9, 0), (10, 4), (honest - 1, 0), (honest + 3, 4)] {
+                assert_eq!(
+                    pace_with_invented_people(honest, invented, colluders),
+                    Changes::Never,
+                    "{invented} invented beside {honest}, {colluders} colluders"
+                );
+            }
+            assert_eq!(pace_with_invented_people(honest, honest + 1, 0), Changes::Always, "more than half of all");
+        }
     }
 }

@@ -8,10 +8,11 @@
 //! printed cell's own name among it; a record is below it if its printed cell is. X and Y are what some labels of different columns have in common: every conjunction is
 //! judged, on both sides. A suppressed cell is below no label. Unions of cells that are no label are not judged.
 //!
-//! *Which N.* For two groups it is the number of records that have a fragment in one of them, and never more than the
-//! largest number of fragments that any group has. The first is the truth for this pair, so whoever knows anything about
-//! which records take part in which group concludes no more than what is judged here; the second is what everybody can
-//! count. Groups that leave with different rows are judged by their own records, not by those of a larger group.
+//! *Which N.* For two groups it is the number of records that have a fragment in one of them: the truth for this pair. A
+//! conclusion needs an upper bound of it, so a reader who knows all senders concludes no more than is judged here. Where
+//! the groups leave with the same records by design it is never more than the largest number of fragments of any group,
+//! which a reader takes for the number of records. Where some group leaves once a window, the groups leave with different
+//! people by design ([`Records::OfBoth`]), and no reader has a smaller bound than the people of both.
 //!
 //! *How.* At most one label of a chain decides a column of X, as each is on more than half of the records. All X between a
 //! heavy label and what it has in common with all heavier ones are judged at once, by the lowest threshold and the fewest

@@ -224,8 +224,8 @@ fn unjoined(checked: &Checked) -> Vec<String> {
     }
     if has_subject && !privacy.longest_delay().is_zero() {
         said.push(format!(
-            "A group in which nothing changes within a person is said once in {}, after a random delay of up to {} (privacy.max_delay). What does not change but leaves beside what does is said with every record.",
-            format_duration(privacy.release_window),
+            "A group in which nothing changes within a person is said once in {}, after a random delay of up to {} (privacy.static_window, privacy.max_delay). Each window is one observation for whoever knows the senders: many windows can be solved for the values of single people. What does not change but leaves beside what does is said with every record.",
+            format_duration(privacy.static_window),
             format_duration(privacy.longest_delay())
         ));
     }

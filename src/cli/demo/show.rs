@@ -42,8 +42,9 @@ pub(super) fn run() -> Result<(), Failure> {
     let mut bytes = records.join(&b'\n');
     bytes.push(b'\n');
     std::fs::write(&input, bytes).context("the records cannot be written to the temporary directory")?;
-    let env = [("THRONG__SCHEMA__FILE".to_owned(), schema.display().to_string())];
-    let config = config::parse(CONFIG, "the demo's configuration", env.into_iter())?;
+    let env = [("SCHEMA__FILE", schema.display().to_string()), ("STATE__SECRET_FILE", String::new())];
+    let env = env.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
+    let config = config::parse(CONFIG, "the demo's configuration", env)?;
     let k = config.privacy.k;
     let written = Written { format: Format::Json, separator: ',' };
     let rehearsal = rehearse(config, "the demo's configuration", &input, written, true, &stop_on_signals()?)?;

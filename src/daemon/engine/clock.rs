@@ -2,8 +2,8 @@
 //!
 //! The wall clock may be set. Ages are therefore counted by the clock of the machine's run (`CLOCK_BOOTTIME`: it never goes
 //! back, and goes on while the machine sleeps), from 0 when the state is made. Where that clock does not tell how much time
-//! has passed, more is counted rather than less: support that ends early is only not used, support that ends late has readers
-//! rely on a crowd that has gone.
+//! has passed, more is counted rather than less, so that tenure and budgets end early, but never more than one release window at
+//! once: the windows of static groups are longer, and so end late rather than early.
 //!
 //! | what happens | what is counted |
 //! |---|---|

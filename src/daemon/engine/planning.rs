@@ -18,10 +18,11 @@ use crate::counting::{Arrival, KeptWindow, Wanted, shared_device};
 use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
 use crate::daemon::state::records::{Intent, Occasion, SearchRequest};
 use crate::records::codebook::{Code, Codebook};
+use crate::records::schema::Schema;
 use crate::records::subject::NO_SUBJECT;
 use crate::records::table::Batch;
 use crate::start::doubts;
-use crate::telemetry::{Doubt, EvidenceGathered, PlanAdopted, PlannerFailed, in_steps};
+use crate::telemetry::{Doubt, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost, in_steps};
 use crossbeam_channel::TryRecvError;
 use std::time::Instant;
 
@@ -154,6 +155,9 @@ impl Engine {
         plan.withhold_shared(|a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low"));
         for doubt in doubts::of_paces(&plan, &self.schema) {
             Doubt(doubt).emit(&self.telemetry);
+        }
+        for lost in lost_static_groups(&self.in_force.plan, &plan, &self.schema) {
+            lost.emit(&self.telemetry);
         }
         self.in_force.references =
             reference::count(&self.in_force.protections, &self.learning.sample, &self.coding.books);
@@ -314,6 +318,17 @@ impl Engine {
             model,
         }
     }
+}
+
+/// Returns the groups that are static under `before` and not under `after`.
+fn lost_static_groups(before: &Plan, after: &Plan, schema: &Schema) -> Vec<StaticGroupLost> {
+    let was_static = |name: &str| before.groups.iter().any(|group| group.name == name && before.is_static(group));
+    let lost = after.groups.iter().filter(|group| was_static(&group.name) && !after.is_static(group));
+    lost.map(|group| {
+        let changing = after.changing(group).into_iter().map(|a| schema.attributes[a].name.clone());
+        StaticGroupLost { group: group.name.clone(), attributes: changing.collect() }
+    })
+    .collect()
 }
 
 /// The elements of the rows that count for somebody.

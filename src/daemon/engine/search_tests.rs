@@ -166,7 +166,7 @@ name = "ward"
 type = "string"
 "#;
     std::fs::write(folder.join("visits.toml"), schema).expect("the schema");
-    std::fs::write(folder.join("key"), "0123456789abcdef0123456789abcdef").expect("the secret");
+    crate::config::Secret::create(&folder.join("key")).expect("the secret");
     let config = format!(
         "[source]\nkind = \"file\"\npath = \"-\"\nformat = \"json\"\n[sink]\nkind = \"none\"\n\
          [schema]\nfile = \"{place}/visits.toml\"\n[batch]\nmax_records = 40\n[privacy]\nk = 2\n\

@@ -177,7 +177,7 @@ impl RepetitionSettings {
         Self {
             max_lines: config.privacy.max_lines_per_subject,
             max_delay_ms: milliseconds(config.privacy.longest_delay()),
-            window_ms: milliseconds(config.privacy.release_window),
+            window_ms: milliseconds(config.privacy.static_window),
             max_waiting: bounds(config, schema).max_waiting_lines,
             colluders: config.privacy.colluders,
         }

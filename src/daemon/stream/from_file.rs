@@ -6,7 +6,7 @@ use super::run::{Run, StreamError, Watcher};
 use super::source::SourceFailure;
 use super::supervision::Supervision;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, JOINED, Rows, Secret, SinkKind};
+use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::run_error::RunError;
@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A job writes beside its outputs and replaces them at the end, then keeps its state, where it has one: a run that ends in between has
 /// released what the state does not know, and the next one over the same files does the same again.
 pub fn run_file(
-    mut checked: Checked,
+    checked: Checked,
     supervision: &mut Supervision<'_>,
     telemetry: &Telemetry,
     stop: &Arc<AtomicBool>,
@@ -46,7 +46,7 @@ pub fn run_file(
     let format = file_format(config.source.format(), config.source.separator);
     let standing = is_job.then(|| Standing::of_regular(&config.source.path, format)).transpose()?;
     let files = standing.as_ref().map(Standing::files);
-    let input = files.as_deref().map(|files| noted_digest(&mut checked, files, stop)).transpose()?.flatten();
+    let input = files.as_deref().map(|files| noted_digest(&checked, files, stop)).transpose()?.flatten();
     let names = Names {
         source: config.source.path.display().to_string(),
         groups: checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
@@ -147,21 +147,15 @@ fn refuse_loss(
     }
 }
 
-/// The digest of a job's `files` that its state is to note; none where it notes none. A job without a secret and a
-/// state takes the digest for its secret: a random one would give other bytes with every run. docs/guarantees.md says what that costs.
-fn noted_digest(checked: &mut Checked, files: &[PathBuf], stop: &AtomicBool) -> Result<Option<[u8; 32]>, RunError> {
+/// Returns the digest of a job's `files` that its state is to note; none where it notes none. The digest is never a key: whoever
+/// knows the input but for one value could try candidates for that value.
+fn noted_digest(checked: &Checked, files: &[PathBuf], stop: &AtomicBool) -> Result<Option<[u8; 32]>, RunError> {
     let (config, schema) = (&checked.config, &checked.schema);
-    let draws_secret = !config.has_state() && config.secret.is_none();
     let has_release_log = schema.subject.is_some() && !config.privacy.longest_delay().is_zero();
-    let is_noted = config.has_state() && has_release_log;
-    if !draws_secret && !is_noted {
+    if !config.has_state() || !has_release_log {
         return Ok(None);
     }
-    let Some(digest) = content_digest_of(files, stop)? else { return Err(RunError::Interrupted) };
-    if draws_secret {
-        Arc::make_mut(&mut checked.config).secret = Secret::new(digest.to_vec()).ok();
-    }
-    Ok(Some(digest).filter(|_| is_noted))
+    content_digest_of(files, stop)?.map(Some).ok_or(RunError::Interrupted)
 }
 
 /// What is said of a run that has lost more than the share `most` of its records, or all of them; none of another.

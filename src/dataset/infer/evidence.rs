@@ -38,18 +38,25 @@ impl Typed {
         Self { codes: column.codes.iter().map(typed).collect(), dictionary }
     }
 
-    /// The pace as the daemon would measure it, with what speaks for it; none where too few records follow each other.
+    /// Returns how the attribute changes within a person and the evidence for it; `None` where no column names people.
+    /// Below [`pace_of`]'s number of steps an attribute does not change: the safe side.
     pub fn pace(&self, people: &People, k: u64) -> Option<(Changes, String)> {
         people.column?;
         let of_row: Vec<Option<u32>> =
             people.of_row.iter().map(|&person| Some(person).filter(|person| *person != NOBODY)).collect();
         let codes = self.codes.iter().map(|&code| code.checked_sub(FIRST_VALUE));
-        let (pace, share) = pace_of(&of_row, people.count as usize, codes, usize::try_from(k).ok()?)?;
-        let share = f64::from(share) * 100.0;
-        Some((
-            pace,
-            format!("changes in {share:.1} % of the steps from a person's record to the next, in the mean of people"),
-        ))
+        let crowd = usize::try_from(k).unwrap_or(usize::MAX);
+        Some(match pace_of(&of_row, people.count as usize, codes, crowd) {
+            Some((changes, share)) => {
+                let share = f64::from(share) * 100.0;
+                let name = changes.name();
+                (changes, format!("changes = {name:?}: {share:.1} % of the steps from a person's record to the next, in the median person"))
+            }
+            None => (
+                Changes::Never,
+                "CHECK: changes = \"never\": too few people have several records to measure it; set \"always\" if it changes from record to record".to_owned(),
+            ),
+        })
     }
 }
 

@@ -305,7 +305,8 @@ fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], pe
     let mut searched = Vec::new();
     for ((attribute, proposed), typed) in schema.attributes.iter().zip(&mut proposal.attributes).zip(typed) {
         let Some(typed) = typed else { continue };
-        if let Some((changes, why)) = typed.pace(people, asked.k) {
+        let paced = attribute.role.is_quasi() || attribute.role == Role::Sensitive;
+        if let Some((changes, why)) = paced.then(|| typed.pace(people, asked.k)).flatten() {
             proposed.changes = Some(changes);
             proposed.evidence.push(why);
         }

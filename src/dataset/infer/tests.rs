@@ -96,6 +96,20 @@ fn what_identifies_is_an_identifier() {
     assert_eq!(inferred.people, 40);
     let ward = inferred.schema.attributes.iter().find(|a| a.name == "ward").expect("a ward");
     assert_eq!(ward.changes, Some(Changes::Never));
+    let leaving = inferred.schema.attributes.iter().filter(|a| a.role.is_releasable());
+    assert!(leaving.clone().all(|a| a.changes.is_some()), "every attribute that leaves declares how it changes");
+    assert_eq!(inferred.text.matches("# changes = ").count(), leaving.count(), "{}", inferred.text);
+}
+
+#[test]
+fn few_records_of_a_person_are_declared_as_not_changing() {
+    let text = csv("user_id,ward", 60, |n| format!("p{},{}", n % 40, ["north", "south"][n % 2]));
+    let inferred = of(&text, CSV).expect("a proposal");
+    let ward = inferred.schema.attributes.iter().find(|a| a.name == "ward").expect("a ward");
+    assert_eq!(ward.changes, Some(Changes::Never));
+    assert!(inferred.text.contains("CHECK: changes"), "{}", inferred.text);
+    let of_nobody = of(&csv("ward", 60, |n| ["north", "south"][n % 2].to_owned()), CSV).expect("a proposal");
+    assert!(!of_nobody.text.contains("changes"), "{}", of_nobody.text);
 }
 
 #[test]

@@ -157,6 +157,7 @@ pub fn json_schema() -> String {
         "properties": {
             "name": {"type": "string", "description": NAME},
             "explode": exploded,
+            "subject": {"const": "record", "description": SUBJECT},
             "attribute": {"type": "array", "items": attribute, "description": "The attributes, in the order of the release."},
         },
         "required": ["name", "attribute"],
@@ -174,6 +175,9 @@ pub fn json_schema() -> String {
 const DESCRIPTION: &str = "Which attributes a record has, where they are, what they mean and how they generalize.";
 const NAME: &str = "The name of the schema, in messages.";
 const EXPLODE: &str = "The array whose elements are the records: a JSON pointer (RFC 6901) in the value of a message, `\"\"` where that is the array.";
+
+const SUBJECT: &str = "`\"record\"`: each record is of another person. Without it and without an attribute of the role subject, `throng` warns that \
+records are counted as people.";
 
 /// The reference of every key, as checked in at `docs/schema.md`.
 pub fn reference_markdown() -> String {
@@ -267,6 +271,11 @@ name = \"bpm\"
 pointer = \"/samples/*/value\"
 type = \"integer\"
 ```
+
+## `subject`
+
+`subject = \"record\"` declares that no two records are of one person, as in a census: records are counted, and the warning of a schema without a subject goes.
+Elsewhere give the attribute that names the person `role = \"subject\"`.
 
 ## `[[attribute]]`
 

@@ -58,6 +58,7 @@ impl Schema {
         let mut keys = Keys::new(table, file, String::new(), &mut problems);
         let name: Option<String> = keys.required("name");
         let explode = explode(&mut keys);
+        let is_one_record_each = is_one_record_each(&mut keys);
         let listed = keys.raw("attribute");
         let mut attributes: Vec<Arc<Attribute>> = Vec::new();
         match listed {
@@ -77,14 +78,28 @@ impl Schema {
             }
         }
         let subject = across(&attributes, file, &mut problems);
+        if is_one_record_each && (subject.is_some() || explode.is_some()) {
+            let message =
+                "\"record\" says that no two records are of one person, and another key names their person: remove one";
+            problems.push(Problem { file: file.to_owned(), place: "subject".to_owned(), message: message.to_owned() });
+        }
         if explode.is_some() && problems.is_empty() {
             problems.extend(of_elements(&attributes, subject, file));
         }
         match name {
-            Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject, explode }),
+            Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject, is_one_record_each, explode }),
             _ => Err(SchemaError { problems }),
         }
     }
+}
+
+/// Reads the declaration `subject = "record"`.
+fn is_one_record_each(keys: &mut Keys<'_>) -> bool {
+    let declared: Option<String> = keys.optional("subject");
+    if declared.as_deref().is_some_and(|declared| declared != "record") {
+        keys.problem("subject", "unknown value: \"record\" is the only one; an attribute is the subject by its role");
+    }
+    declared.is_some()
 }
 
 /// What a schema lacks whose records are the elements of an array.

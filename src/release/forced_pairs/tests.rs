@@ -208,13 +208,35 @@ fn alone(columns: &[&[Option<u128>]]) -> (Table, Vec<u64>) {
 
 #[test]
 fn a_constant_column_forces_every_rare_cell() {
-    // docs/methods.md §10.3: five records, pulse all "high", one age "70+".
     let (high, young, old) = (Some(1), Some(2), Some(3));
     let (table, subjects) = alone(&[&[high; 5], &[young, young, young, young, old]]);
     assert!(forced_pair(&fragments(&table, false), &subjects, 2));
     let (recoded, subjects) = alone(&[&[high; 5], &[young, young, young, young, None]]);
     assert!(!forced_pair(&fragments(&recoded, false), &subjects, 4));
     assert!(forced_pair(&fragments(&recoded, false), &subjects, 5));
+}
+
+#[test]
+fn two_classes_of_k_force_a_pair_of_one_person() {
+    // docs/methods.md §10.3: pulse "high" of four people and "low" of two; age "70+" of one with a high pulse and of both others.
+    let (high, low, young, old) = (Some(21), Some(22), Some(23), Some(25));
+    let (table, subjects) = alone(&[&[high, high, high, high, low, low], &[young, young, young, old, old, old]]);
+    assert!(forced_pair(&fragments(&table, false), &subjects, 2));
+    let (withdrawn, _) = alone(&[&[high, high, high, high, low, low], &[young, young, young, None, None, None]]);
+    assert!(!forced_pair(&fragments(&withdrawn, false), &subjects, 2));
+}
+
+/// Where groups leave with different people by design, no reader has a smaller N than the people of both groups.
+#[test]
+fn groups_of_different_people_are_judged_by_the_people_of_both() {
+    let only = |rows: std::ops::Range<usize>, cell: u128| -> Vec<Option<Vec<Option<u128>>>> {
+        (0..10).map(|row| rows.contains(&row).then(|| vec![Some(cell)])).collect()
+    };
+    let subjects: Vec<u64> = (1..=10).collect();
+    let judged = |table: &Table, k| judge(&fragments(table, false), &subjects, k, Records::OfBoth, 1);
+    assert_eq!(judged(&vec![only(0..4, 21), only(4..8, 23)], 2), Counting::Free);
+    assert_eq!(judged(&vec![only(0..6, 21), only(4..10, 23)], 2), Counting::Free);
+    assert_eq!(judged(&vec![only(0..6, 21), only(4..10, 23)], 3), Counting::Forced);
 }
 
 #[test]

@@ -78,14 +78,33 @@ fn is_label(group: &GroupCells, all: &BTreeSet<usize>) -> bool {
 }
 
 #[test]
-fn a_constant_beside_a_lone_value_is_a_forced_pair() {
-    // docs/methods.md §10.3: five records, pulse all "high", one age "70+" supported only by the ledger.
-    let mut groups = vec![group(vec![vec![8; 5]], 1, &[1.0; 5]), group(vec![vec![3, 8, 8, 8, 8]], 1, &[1.0; 5])];
-    let subjects = [1, 2, 3, 4, 5];
-    assert!(forced_below(&groups, &subjects, 4));
-    assert_eq!(withdraw(&mut groups, &subjects, 4), 1);
-    assert_eq!(groups[1].columns[0], [SUPPRESSED, 8, 8, 8, 8]);
-    assert!(!forced_below(&groups, &subjects, 4));
+fn two_classes_of_k_force_a_pair_of_one_person() {
+    // docs/methods.md §10.3: pulse "high" of four people and "low" of two; age "70+" of one with a high pulse and of both others.
+    let pulse = group(vec![vec![8, 8, 8, 8, 1, 1]], 1, &[1.0; 6]);
+    let age = group(vec![vec![8, 8, 8, 3, 3, 3]], 1, &[1.0; 6]);
+    let (mut groups, subjects) = (vec![pulse, age], [1, 2, 3, 4, 5, 6]);
+    assert!(forced_below(&groups, &subjects, 2));
+    assert_eq!(withdraw(&mut groups, &subjects, 2), 3);
+    assert_eq!(groups[1].columns[0], [8, 8, 8, SUPPRESSED, SUPPRESSED, SUPPRESSED]);
+    assert!(!forced_below(&groups, &subjects, 2));
+}
+
+/// Where groups leave with different people by design, no reader has a smaller N than the people of both groups.
+#[test]
+fn groups_of_different_people_are_judged_by_the_people_of_both() {
+    let only = |rows: std::ops::Range<usize>, cell| {
+        let column = (0..10).map(|row| if rows.contains(&row) { cell } else { SUPPRESSED }).collect();
+        group(vec![column], 1, &[1.0; 10])
+    };
+    let subjects: Vec<u64> = (1..=10).collect();
+    let withdrawn = |groups: &[GroupCells], k: usize| {
+        withdraw_forced_pairs(&mut groups.to_vec(), &subjects, k, Records::OfBoth, &mut Steps::default())
+    };
+    // Nobody is in both: 4 + 4 − 8 forces nothing.
+    assert_eq!(withdrawn(&[only(0..4, 8), only(4..8, 3)], 2), 0);
+    // Two are in both, and whoever knows all senders counts 6 + 6 − 10 = 2.
+    assert_eq!(withdrawn(&[only(0..6, 8), only(4..10, 3)], 2), 0);
+    assert_eq!(withdrawn(&[only(0..6, 8), only(4..10, 3)], 3), 6);
 }
 
 #[test]
