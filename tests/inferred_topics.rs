@@ -2,6 +2,7 @@
 
 use crate::support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -25,7 +26,9 @@ fn throng(place: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 
 /// A configuration in `place` that reads `raw` with the schema `schema.toml`, which need not be there.
 fn configure(place: &Path, brokers: &str, raw: &str, out: &str, source: &str, more: &str) {
-    throng::config::Secret::create(&place.join("key")).expect("the secret");
+    let key = place.join("key");
+    std::fs::write(&key, "a secret of the tests, long enough").expect("the secret");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
     let text = format!(
         r#"
 [source]
