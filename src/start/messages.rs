@@ -1,6 +1,6 @@
 //! How the cells of records are found in the messages of topics.
 
-use super::parts::{PartAsked, PartFormat, Wanted, client};
+use super::parts::{PartAsked, PartFormat, Wanted, lookup};
 use super::reading::codec_limits;
 use crate::codec::Field;
 use crate::config::{Config, Problem, SourceKind};
@@ -58,9 +58,9 @@ pub fn messages(config: &Config, schema: &Schema, file: &str, telemetry: &Teleme
     if !problems.is_empty() {
         return Err(problems);
     }
-    let client = client(config, file).map_err(|problem| vec![problem])?;
+    let lookup = lookup(config, file, telemetry).map_err(|problem| vec![problem])?;
     let decoder = |asked: &PartAsked<'_>| {
-        asked.decoder(config, client.as_ref(), file, telemetry).map_err(|problem| vec![problem])
+        asked.decoder(config, lookup.as_ref(), file, telemetry).map_err(|problem| vec![problem])
     };
     let key = key(config, wanted(schema, &Origin::Key));
     let numbered = || schema.attributes.iter().enumerate();
@@ -84,8 +84,8 @@ pub fn messages(config: &Config, schema: &Schema, file: &str, telemetry: &Teleme
 /// # Errors
 /// What is wrong with what the configuration names.
 pub fn whole_messages(config: &Config, file: &str, telemetry: &Telemetry) -> Result<Messages, Problem> {
-    let client = client(config, file)?;
-    let decoder = |asked: &PartAsked<'_>| asked.decoder(config, client.as_ref(), file, telemetry);
+    let lookup = lookup(config, file, telemetry)?;
+    let decoder = |asked: &PartAsked<'_>| asked.decoder(config, lookup.as_ref(), file, telemetry);
     Ok(Messages {
         value: decoder(&value(config, vec![Wanted::whole(VALUE)]))?,
         key: Some(decoder(&key(config, vec![Wanted::whole(KEY)]))?),

@@ -4,7 +4,7 @@ use super::reading::codec_limits;
 use crate::codec::{AvroCodec, Field, JsonCodec, ProtobufSchema, TextCodec, Unknown};
 use crate::config::{Config, Format, KeyFormat, Problem};
 use crate::io::message::Part;
-use crate::io::registry::{Access, Client, Framed, FramedAs, FramedJson, WantedFields};
+use crate::io::registry::{Access, Client, Framed, FramedAs, FramedJson, SchemaLookup, WantedFields};
 use crate::records::canonical::Type;
 use crate::telemetry::Telemetry;
 use std::path::Path;
@@ -177,17 +177,17 @@ impl PartAsked<'_> {
     pub fn decoder(
         &self,
         config: &Config,
-        client: Option<&Arc<Client>>,
+        lookup: Option<&Arc<SchemaLookup>>,
         file: &str,
         telemetry: &Telemetry,
     ) -> Result<Box<dyn Part>, Problem> {
         let (limits, unknown, fields) = (codec_limits(config).0, self.unknown, self.fields());
         let json = |fields: &[(usize, Field)]| JsonCodec::of_part(fields, limits).with_unknown(unknown);
-        if let (true, Some(client), Some(format)) = (self.is_framed(), client, self.format.framed_as()) {
+        if let (true, Some(lookup), Some(format)) = (self.is_framed(), lookup, self.format.framed_as()) {
             let types = self.wanted.iter().map(|wanted| wanted.kind).collect();
             let optional = self.wanted.iter().filter(|wanted| wanted.optional).map(|wanted| wanted.at).collect();
             let wanted = WantedFields { format, fields, types, optional, limits, unknown };
-            return Ok(Box::new(Framed::new(Arc::clone(client), wanted, telemetry.clone())));
+            return Ok(Box::new(Framed::new(Arc::clone(lookup), wanted, telemetry.clone())));
         }
         Ok(match self.format {
             PartFormat::Text => Box::new(TextCodec::new(&fields, limits)),
@@ -203,7 +203,7 @@ impl PartAsked<'_> {
 }
 
 /// The registry that is configured, if one is.
-pub fn client(config: &Config, file: &str) -> Result<Option<Arc<Client>>, Problem> {
+pub fn client(config: &Config, file: &str) -> Result<Option<Client>, Problem> {
     let registry = &config.registry;
     let Some(url) = &registry.url else { return Ok(None) };
     let password = registry.password().map_err(|error| {
@@ -218,5 +218,10 @@ pub fn client(config: &Config, file: &str) -> Result<Option<Arc<Client>>, Proble
     let client = Client::new(&access).map_err(|error| {
         Problem::new(file, "registry.ca_file", error.to_string(), "name a PEM file of certificates")
     })?;
-    Ok(Some(Arc::new(client)))
+    Ok(Some(client))
+}
+
+/// Lookups of schemas in the registry that is configured, to be shared by all decoders of one source.
+pub fn lookup(config: &Config, file: &str, telemetry: &Telemetry) -> Result<Option<Arc<SchemaLookup>>, Problem> {
+    Ok(client(config, file)?.map(|client| Arc::new(SchemaLookup::new(client, telemetry.clone()))))
 }

@@ -1,6 +1,6 @@
 //! Where the profiles of people are read, as `[[join]]` and the schema say together.
 
-use super::parts::{PartAsked, PartFormat, Wanted, client};
+use super::parts::{PartAsked, PartFormat, Wanted, lookup};
 use super::reading::{codec_limits, file_format};
 use crate::codec::{Field, Unknown};
 use crate::config::{Config, Format, Join, KeyFormat, Problem};
@@ -250,14 +250,14 @@ pub fn read(
         return Err(NotRead::Problems(problems));
     }
     let one = |problem| NotRead::Problems(vec![problem]);
-    let client = client(config, file).map_err(one)?;
+    let lookup = lookup(config, file, telemetry).map_err(one)?;
     let mut feeds = Vec::new();
     for join in in_order(config) {
         let asked = asked(config, schema, join);
         let people = asked.people(subjects);
         let (name, telemetry) = (join.name.clone(), telemetry.clone());
         let feed = if let Some(topic) = join.topic.clone() {
-            let decoder = |part: PartAsked<'_>| part.decoder(config, client.as_ref(), file, &telemetry).map_err(one);
+            let decoder = |part: PartAsked<'_>| part.decoder(config, lookup.as_ref(), file, &telemetry).map_err(one);
             let (key, value) = (decoder(asked.message_key())?, decoder(asked.message_value())?);
             let (cluster, max_people) = (cluster.clone(), join.max_people);
             TopicOfProfiles { join: name, cluster, topic, key, value, people, max_people, telemetry }.read()?

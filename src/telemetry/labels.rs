@@ -85,6 +85,8 @@ labels! {
         Unusable = "unusable",
         /// The registry does not know it.
         Unknown = "unknown",
+        /// The registry was not asked, for a record: lookups have taken too much time.
+        NotAsked = "not_asked",
     }
 }
 

@@ -40,7 +40,8 @@ pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, Static
 pub use reason::RejectionReason;
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
 pub use source::{
-    InputLost, Rebalanced, RegistryAnswered, RegistryLost, SourceConnected, SourceLost, SourceRefused, WriterSchemaMet,
+    InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,
+    SourceLost, SourceRefused, WriterSchemaMet,
 };
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
 

@@ -173,6 +173,40 @@ impl RegistryAnswered {
     }
 }
 
+/// The time for lookups of schemas is spent: records whose schema is not known yet are dead letters.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaLookupsExhausted;
+
+impl SchemaLookupsExhausted {
+    /// Tells the log.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if telemetry.may_log("schema_lookups_exhausted", "") {
+            tracing::warn!(
+                "lookups of schemas take too much time: records with schema numbers that are not known yet are dead letters (find the sender of unknown numbers)"
+            );
+        }
+    }
+}
+
+/// The registry has no schema of this number: its records are dead letters.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaUnknown<'a> {
+    /// The number.
+    pub id: u32,
+    /// The registry's answer.
+    pub error: &'a dyn std::error::Error,
+}
+
+impl SchemaUnknown<'_> {
+    /// Tells the log.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        if telemetry.may_log("schema_unknown", "") {
+            let error = foreign(&self.error.to_string());
+            tracing::warn!(schema = self.id, error, "no schema of this number: its records are dead letters");
+        }
+    }
+}
+
 /// A schema of records was met for the first time since the start, or again after it had been forgotten.
 #[derive(Clone, Copy, Debug)]
 pub struct WriterSchemaMet {

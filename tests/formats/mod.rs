@@ -105,6 +105,42 @@ fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
 }
 
 #[test]
+fn many_unknown_schema_numbers_become_dead_letters_and_the_stream_goes_on() {
+    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let scene = Scene { max_age: "2s", ..Scene::new(broker, SCHEMA) };
+    let url = registry.url();
+    let noise = |from: u32, frames: u32| {
+        let frame = |id: u32| Record {
+            partition: Some(0),
+            key: Some(framed(id, b"")),
+            payload: Some(framed(id, b"")),
+            ..Record::default()
+        };
+        broker.produce_records(&scene.raw, &(from..from + frames).map(frame).collect::<Vec<_>>());
+    };
+    noise(1_000_000, 8);
+    scene.produce(&url, "avro/observation-key.avsc", "avro/wrist-heart-rate.avsc", 5);
+    noise(1_500_000, 1_000);
+    scene.produce(&url, "avro/observation-key.avsc", "avro/wrist-heart-rate.avsc", 5);
+    let records = 2 * PEOPLE * 5 + 1_008;
+    let more = format!("[registry]\nurl = \"{url}\"");
+    let mut daemon = scene.start("format = \"avro\"\nkey_format = \"avro\"", "", &more);
+    scene.wait_consumed(records, &mut daemon);
+    let metrics = scene.page("metrics").1;
+    daemon.stop();
+    let reasons = scene.reasons();
+    assert_eq!(reasons.len(), 1_008, "{}", daemon.said());
+    assert!(reasons.iter().all(|(_, reason)| reason == "unknown_schema"), "{reasons:?}");
+    assert!(scene.released() > PEOPLE * 9, "both halves of the honest records leave: {}", daemon.said());
+    let counted = |outcome: &str| -> usize {
+        let series = format!("throng_writer_schemas_total{{format=\"avro\",outcome=\"{outcome}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&series)?.parse().ok()).expect("a series")
+    };
+    assert_eq!(counted("unknown") + counted("not_asked"), 1_008, "each number is asked for once at most");
+    assert_eq!(counted("taken") + counted("taken_in_part"), 2);
+}
+
+#[test]
 fn broken_frames_and_unknown_schemas_are_dead_letters_with_their_reason() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     // Too few people for any other end of a batch.

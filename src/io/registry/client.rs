@@ -12,14 +12,14 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 /// Longest wait for one answer. A registry that does not answer holds up the records whose schema it has to give.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The most that an answer may have: schemas are a few kilobytes.
-const MOST_BYTES: u64 = 4 << 20;
+/// The most bytes of an answer: a schema of [`MOST_BYTES_IN_ALL`] with every second byte escaped.
+const MOST_BYTES: u64 = 2 << 20;
 
 /// Parts of one schema that are asked for, in all.
 const MOST_PARTS: usize = 64;
 
-/// The most bytes of all parts of a schema.
-const MOST_BYTES_IN_ALL: usize = 8 << 20;
+/// The most bytes of a schema with all its parts. Schemas have a few kilobytes; compiling one of this size takes a third of a second.
+const MOST_BYTES_IN_ALL: usize = 1 << 20;
 
 /// How to reach a registry.
 #[derive(Clone, Debug)]
@@ -166,6 +166,9 @@ impl Client {
         let mut open = found.references.clone();
         // A circle comes to an end at what has been seen.
         let mut seen: Vec<(String, String, i64)> = Vec::new();
+        if bytes > MOST_BYTES_IN_ALL {
+            return Err(self.too_long(what));
+        }
         while let Some(Reference { name, subject, version }) = open.pop() {
             let key = (name.clone(), subject.clone(), version);
             if seen.contains(&key) {
@@ -182,7 +185,7 @@ impl Client {
                 self.get(&format!("/subjects/{}/versions/{version}", escaped(&subject)), &format!("part of {what}"))?;
             bytes += part.schema.len();
             if bytes > MOST_BYTES_IN_ALL {
-                return Err(self.refused(what, 200, format!(": its parts have more than {MOST_BYTES_IN_ALL} bytes")));
+                return Err(self.too_long(what));
             }
             seen.push(key);
             open.extend(part.references);
@@ -263,6 +266,10 @@ impl Client {
         serde_json::from_str(text).map_err(|_| self.refused(what, 200, ": not the answer of a schema registry".into()))
     }
 
+    fn too_long(&self, what: &str) -> RegistryError {
+        self.refused(what, 200, format!(": it has more than {MOST_BYTES_IN_ALL} bytes with its parts"))
+    }
+
     fn refused(&self, what: &str, status: u16, said: String) -> RegistryError {
         RegistryError::Refused { url: self.url.clone(), what: what.to_owned(), status, said }
     }
@@ -295,7 +302,7 @@ fn escaped(subject: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::TcpListener;
@@ -306,7 +313,9 @@ mod tests {
     }
 
     /// A client of somebody who answers by the path that is asked for.
-    fn client_by(answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> Client {
+    pub(in crate::io::registry) fn client_by(
+        answer: impl Fn(&str) -> (&'static str, String) + Send + 'static,
+    ) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("its address"));
         std::thread::spawn(move || {
@@ -395,11 +404,13 @@ mod tests {
         assert!(refused(&many).contains("64 parts"));
         let long = client_by(|path| {
             let next = "x".repeat(path.bytes().filter(|byte| *byte == b'x').count() + 1);
-            ("200 OK", with_references(&"t".repeat(2 << 20), &[(&next, &next)]))
+            ("200 OK", with_references(&"t".repeat(1 << 19), &[(&next, &next)]))
         });
         assert!(refused(&long).contains("bytes"));
-        let huge = client_by(|_| ("200 OK", with_references(&"t".repeat(5 << 20), &[])));
-        assert!(refused(&huge).contains("bytes"));
+        for bytes in [(1 << 20) + 1, 5 << 20] {
+            let huge = client_by(move |_| ("200 OK", with_references(&"t".repeat(bytes), &[])));
+            assert!(refused(&huge).contains("bytes"), "{bytes}");
+        }
     }
 
     #[test]

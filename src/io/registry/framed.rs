@@ -1,204 +1,121 @@
 //! Records that come with the number of their schema.
 //!
-//! The frame is a zero byte and four bytes of the number, the highest first. A schema is asked for once and kept. What cannot
-//! be decoded is a rejection as long as somebody has decided it: a registry that knows no such schema has, one that does not
-//! answer has not, and its records wait.
+//! The frame is a zero byte and four bytes of the number, the highest first. A schema is asked for once and kept compiled. A record is
+//! rejected where the registry has no usable schema for it, and waits where the registry does not answer.
 
-use super::client::{Client, RegistryError};
+use super::lookup::{Lookup, SchemaLookup};
 use super::writer::{Refusal, WantedFields, Writer};
 use crate::codec::Decoder;
 use crate::io::message::{Part, Undecoded};
 use crate::records::raw::RawBatch;
-use crate::telemetry::{
-    RegistryAnswered, RegistryLost, RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, foreign,
-};
+use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Schemas kept. One that is needed again after that many others is asked for again.
-const MOST_KEPT: usize = 1_000;
+/// Schemas kept compiled. One that is needed again after that many others is asked for again.
+const MAX_WRITERS: usize = 1_000;
+
+/// Schemas kept that cannot be used.
+const MAX_REFUSED: usize = 1 << 16;
 
 /// Memory of compiled schemas, in bytes, roughly; one may be larger than that alone.
-const MOST_KEPT_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
-/// Bytes of a compiled schema by those of its text, beside what its codec says.
+/// Bytes of a compiled schema by those of its text, beside those that its codec counts.
 const BYTES_BY_TEXT: usize = 16;
-
-/// For how long it holds that a registry does not know a schema: it may learn of it.
-const UNKNOWN_FOR: Duration = Duration::from_mins(1);
-
-/// How long a registry that did not answer is left alone.
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// For how long "unknown" is not believed: a registry of several nodes may be behind the producer who has just registered.
-const DOUBTED_FOR: Duration = Duration::from_secs(3);
-
-/// So many numbers are doubted in a while. More than that is noise, which must not hold a stream up.
-const MOST_DOUBTED: usize = 8;
-
-/// After so long without another question a registry that did not answer is waited for no more: its records have gone elsewhere.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
 /// Decodes framed records.
 #[derive(Debug)]
 pub struct Framed {
-    client: Arc<Client>,
+    lookup: Arc<SchemaLookup>,
     wanted: WantedFields,
     telemetry: Telemetry,
-    known: Mutex<Known>,
+    compiled: Mutex<CompiledSchemas>,
 }
 
+/// Schemas by their number, as they serve the wanted fields.
 #[derive(Debug, Default)]
-struct Known {
-    schemas: HashMap<u32, Kept>,
-    /// Their memory.
+struct CompiledSchemas {
+    /// With their memory in bytes.
+    writers: HashMap<u32, (Arc<Writer>, usize)>,
+    /// Sum of that memory.
     bytes: usize,
-    /// Not asked before.
-    resting: Option<Instant>,
-    /// When it last did not answer, while that is told.
-    lost: Option<Instant>,
-    /// Numbers that were unknown, and since when.
-    doubted: Vec<(u32, Instant)>,
+    /// Schemas that the registry has and that cannot be used.
+    refused: HashMap<u32, Refusal>,
 }
 
-impl Known {
-    /// Whether the registry may still learn of a schema that it does not know now.
-    fn may_still_come(&mut self, id: u32, now: Instant) -> bool {
-        self.doubted.retain(|(_, since)| now.saturating_duration_since(*since) < UNKNOWN_FOR);
-        match self.doubted.iter().find(|(known, _)| *known == id) {
-            Some((_, since)) => now.saturating_duration_since(*since) < DOUBTED_FOR,
-            None if self.doubted.len() >= MOST_DOUBTED => false,
-            None => {
-                self.doubted.push((id, now));
-                true
-            }
-        }
-    }
-
-    fn has_writer(&self, id: u32) -> bool {
-        matches!(self.schemas.get(&id), Some(Kept::Writer(..)))
-    }
-
-    fn keep(&mut self, id: u32, kept: Kept) {
-        if self.schemas.len() >= MOST_KEPT {
-            self.schemas.retain(|_, kept| matches!(kept, Kept::Writer(..)));
-        }
-        let own = kept.bytes();
-        if self.schemas.len() >= MOST_KEPT || self.bytes + own > MOST_KEPT_BYTES {
-            self.schemas.clear();
+impl CompiledSchemas {
+    fn keep_writer(&mut self, id: u32, writer: Arc<Writer>, bytes: usize) {
+        if self.writers.len() >= MAX_WRITERS || self.bytes + bytes > MAX_BYTES {
+            self.writers.clear();
             self.bytes = 0;
         }
-        self.bytes += own;
-        if let Some(before) = self.schemas.insert(id, kept) {
-            self.bytes = self.bytes.saturating_sub(before.bytes());
+        self.bytes += bytes;
+        if let Some((_, before)) = self.writers.insert(id, (writer, bytes)) {
+            self.bytes = self.bytes.saturating_sub(before);
         }
     }
-}
 
-#[derive(Clone, Debug)]
-enum Kept {
-    /// With its memory in bytes.
-    Writer(Arc<Writer>, usize),
-    Refused {
-        refusal: Refusal,
-        until: Option<Instant>,
-    },
-}
-
-impl Kept {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Writer(_, bytes) => *bytes,
-            Self::Refused { .. } => 0,
+    fn keep_refused(&mut self, id: u32, refusal: Refusal) {
+        if self.refused.len() >= MAX_REFUSED {
+            self.refused.clear();
         }
+        self.refused.insert(id, refusal);
     }
 }
 
 impl Framed {
-    /// A decoder of what is `wanted` of framed records, which asks `client` for their schemas. A record whose schema lacks a field
+    /// A decoder of the fields `wanted` of framed records, which finds their schemas by `lookup`. A record whose schema lacks a field
     /// that is not optional is refused.
     #[must_use]
-    pub fn new(client: Arc<Client>, wanted: WantedFields, telemetry: Telemetry) -> Self {
-        Self { client, wanted, telemetry, known: Mutex::default() }
+    pub fn new(lookup: Arc<SchemaLookup>, wanted: WantedFields, telemetry: Telemetry) -> Self {
+        Self { lookup, wanted, telemetry, compiled: Mutex::default() }
     }
 
-    fn kept(&self, id: u32) -> Result<Kept, Undecoded> {
-        let mut known = self.known.lock().expect("no panic while schemas are held");
-        let now = if known.lost.is_some() || !known.has_writer(id) { Some(Instant::now()) } else { None };
-        if known.lost.zip(now).is_some_and(|(lost, now)| now.saturating_duration_since(lost) > FORGOTTEN_AFTER) {
-            self.answered(&mut known);
+    fn writer(&self, id: u32) -> Result<Arc<Writer>, Undecoded> {
+        let mut compiled = self.compiled.lock().expect("no panic while schemas are held");
+        if let Some((writer, _)) = compiled.writers.get(&id) {
+            self.lookup.pass();
+            return Ok(Arc::clone(writer));
         }
-        match known.schemas.get(&id) {
-            Some(Kept::Refused { until: Some(until), .. }) if now.is_some_and(|now| *until <= now) => {}
-            Some(kept) => return Ok(kept.clone()),
-            None => {}
+        if let Some(refusal) = compiled.refused.get(&id) {
+            self.lookup.pass();
+            return Err((*refusal).into());
         }
-        if known.resting.zip(now).is_some_and(|(until, now)| until > now) {
-            return Err(Undecoded::Wait);
-        }
-        let answer = self.client.schema(id);
-        let asked = Instant::now();
-        if is_answer(&answer) {
-            self.answered(&mut known);
-        }
-        let met = |outcome| WriterSchemaMet { format: self.wanted.format.written_as(), outcome }.emit(&self.telemetry);
-        let refused = |until| Kept::Refused { refusal: RejectionReason::UnknownSchema.into(), until: Some(until) };
-        let kept = match answer {
-            Ok(schema) => match self.wanted.compiled(id, &schema, &self.telemetry) {
-                Ok(writer) => {
-                    let bytes = schema.bytes() * BYTES_BY_TEXT + writer.bytes();
-                    Kept::Writer(Arc::new(writer), bytes)
+        let (schema, asked) = match self.lookup.find(id) {
+            Lookup::Found(schema, asked) => (schema, asked),
+            Lookup::Unknown { is_new } => {
+                if is_new {
+                    self.met(SchemaOutcome::Unknown);
                 }
-                Err(refusal) => Kept::Refused { refusal, until: None },
-            },
-            Err(RegistryError::Unknown { .. }) => {
-                if known.may_still_come(id, asked) {
-                    known.resting = Some(asked + PAUSE);
-                    return Err(Undecoded::Wait);
-                }
-                if known.doubted.len() < MOST_DOUBTED {
-                    tracing::warn!(schema = id, "the registry knows no such schema: its records are dead letters");
-                } else {
-                    // Many of them are noise, and are counted.
-                    tracing::debug!(schema = id, "the registry knows no such schema either");
-                }
-                met(SchemaOutcome::Unknown);
-                refused(asked + UNKNOWN_FOR)
+                return Err(RejectionReason::UnknownSchema.into());
             }
-            Err(error) if is_decided(&error) => {
-                let error = foreign(&error.to_string());
-                tracing::warn!(schema = id, error, "a schema cannot be had: its records are dead letters");
-                met(SchemaOutcome::Unusable);
-                refused(asked + UNKNOWN_FOR)
+            Lookup::Exhausted => {
+                self.met(SchemaOutcome::NotAsked);
+                return Err(RejectionReason::UnknownSchema.into());
             }
-            Err(error) => {
-                known.resting = Some(asked + PAUSE);
-                known.lost = Some(asked);
-                RegistryLost { error: &error }.emit(&self.telemetry);
-                return Err(Undecoded::Wait);
-            }
+            Lookup::Wait => return Err(Undecoded::Wait),
         };
-        known.keep(id, kept.clone());
-        Ok(kept)
-    }
-
-    fn answered(&self, known: &mut Known) {
-        if known.lost.take().is_some() {
-            RegistryAnswered.emit(&self.telemetry);
+        let begun = Instant::now();
+        let found = self.wanted.compiled(id, &schema, &self.telemetry);
+        self.lookup.spend(asked + begun.elapsed(), found.is_ok());
+        match found {
+            Ok(writer) => {
+                let bytes = schema.bytes() * BYTES_BY_TEXT + writer.bytes();
+                let writer = Arc::new(writer);
+                compiled.keep_writer(id, Arc::clone(&writer), bytes);
+                Ok(writer)
+            }
+            Err(refusal) => {
+                compiled.keep_refused(id, refusal);
+                Err(refusal.into())
+            }
         }
     }
-}
 
-/// It has answered, and there is nothing to wait for: all refusals but those of us.
-fn is_decided(error: &RegistryError) -> bool {
-    matches!(error, RegistryError::Refused { status, .. } if !matches!(status, 300..=399 | 401 | 403))
-}
-
-fn is_answer<T>(answer: &Result<T, RegistryError>) -> bool {
-    match answer {
-        Ok(_) | Err(RegistryError::Unknown { .. }) => true,
-        Err(error) => is_decided(error),
+    fn met(&self, outcome: SchemaOutcome) {
+        WriterSchemaMet { format: self.wanted.format.written_as(), outcome }.emit(&self.telemetry);
     }
 }
 
@@ -214,11 +131,7 @@ pub(super) fn unframed(payload: &[u8]) -> Result<(u32, &[u8]), RejectionReason> 
 impl Part for Framed {
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), Undecoded> {
         let (id, behind) = unframed(payload)?;
-        let refused = |Refusal { reason, attribute }| Undecoded::Rejected { reason, attribute };
-        match self.kept(id)? {
-            Kept::Writer(writer, _) => writer.fill(id, behind, &self.wanted, &self.telemetry, into).map_err(refused),
-            Kept::Refused { refusal, .. } => Err(refused(refusal)),
-        }
+        Ok(self.writer(id)?.fill(id, behind, &self.wanted, &self.lookup, &self.telemetry, into)?)
     }
 }
 

@@ -7,13 +7,16 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `client` | the questions and their answers |
+//! | `lookup` | questions for schemas by number, bounded in time, and the numbers that are unknown |
 //! | `framed` | a decoder of records that come with the number of their schema |
 //! | `writer` | those schemas, compiled for the attributes that are wanted |
 
 mod client;
 mod framed;
+mod lookup;
 mod writer;
 
 pub use client::{Access, Client, RegistryError, WriterSchema};
 pub use framed::{Framed, FramedJson};
+pub use lookup::SchemaLookup;
 pub use writer::{FramedAs, WantedFields};

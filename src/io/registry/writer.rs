@@ -1,10 +1,12 @@
 //! The schemas of writers, compiled for the attributes that are wanted.
 
 use super::client::WriterSchema;
+use super::lookup::SchemaLookup;
 use crate::codec::{
     AvroCodec, Decoder, Field, JsonCodec, JsonSchema, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Said,
     Unknown,
 };
+use crate::io::message::Undecoded;
 use crate::records::canonical::Type;
 use crate::records::raw::RawBatch;
 use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, WrittenAs, foreign};
@@ -70,6 +72,12 @@ pub(super) struct Refusal {
 impl From<RejectionReason> for Refusal {
     fn from(reason: RejectionReason) -> Self {
         Self { reason, attribute: None }
+    }
+}
+
+impl From<Refusal> for Undecoded {
+    fn from(Refusal { reason, attribute }: Refusal) -> Self {
+        Self::Rejected { reason, attribute }
     }
 }
 
@@ -217,12 +225,14 @@ impl Writer {
         }
     }
 
-    /// Sets the cells of the row of `into` that was opened last to those of what is behind the number of the schema.
+    /// Sets the cells of the row of `into` that was opened last from the bytes behind the number of the schema. A Protobuf message that is
+    /// met for the first time is compiled within the time of `lookup`.
     pub(super) fn fill(
         &self,
         id: u32,
         behind: &[u8],
         wanted: &WantedFields,
+        lookup: &SchemaLookup,
         telemetry: &Telemetry,
         into: &mut RawBatch,
     ) -> Result<(), Refusal> {
@@ -235,7 +245,8 @@ impl Writer {
                 let known = match messages.known.get(&index) {
                     Some(known) => known.clone(),
                     None => {
-                        let found = wanted.message(id, schema, &index, telemetry);
+                        let found = lookup.compile(|| wanted.message(id, schema, &index, telemetry));
+                        let found = found.ok_or(RejectionReason::UnknownSchema)?;
                         // Ways to nowhere are not kept: there is no end of them.
                         if found.as_ref().err().is_none_or(|refusal| refusal.reason != RejectionReason::BrokenFrame) {
                             messages.keep(index, found.clone(), room(schema));
