@@ -1,7 +1,8 @@
 //! No two files import each other, directly or around: whoever reads one can read on downward, and never comes back.
 //!
-//! An import is a path that is written out: in a `use`, or before a `::` in the code. A re-export stands for what it names. What
-//! only tests import does not count.
+//! An import is a path that is written out: in a `use`, or before a `::` in the code, where its first name may be one that a `use` has
+//! brought in. A re-export stands for the item that it names, and is an import itself, but for what a module hands on from the modules
+//! inside it. Imports of tests do not count.
 
 use sources::{files, test_regions, without_comments_and_literals};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +13,25 @@ use crate::support::sources;
 
 type Module = Vec<String>;
 
+/// A `use` of one item.
+struct Use {
+    public: bool,
+    /// The path as it is written.
+    path: Module,
+    /// The name that it brings in; `*` for all names.
+    name: String,
+}
+
 /// The sources below a folder, as modules that import each other.
 struct Crate {
     /// Code without comments, literals and tests.
     code: BTreeMap<Module, String>,
-    /// What a module hands on: its own name for an item, and the path that it stands for.
+    /// What a module brings in: its own name for an item, and the path that it stands for.
+    brought_in: BTreeMap<(Module, String), Module>,
+    /// The same of the names that it hands on.
     handed_on: BTreeMap<(Module, String), Module>,
+    /// The modules of which it hands on all names.
+    handed_on_whole: BTreeMap<Module, Vec<Module>>,
 }
 
 impl Crate {
@@ -32,6 +46,7 @@ impl Crate {
             if kept.trim().is_empty() {
                 continue;
             }
+            let kept = flattened(kept);
             let module = path.strip_prefix(src).expect("below").with_extension("");
             let mut module: Module = module.iter().map(|part| part.to_string_lossy().into_owned()).collect();
             if matches!(module.last().map(String::as_str), Some("mod" | "lib" | "main")) {
@@ -39,15 +54,25 @@ impl Crate {
             }
             code.insert(module, kept);
         }
-        let mut this = Self { code, handed_on: BTreeMap::new() };
-        this.handed_on = this.code.iter().flat_map(|(module, code)| this.exports(module, code)).collect();
+        let mut this =
+            Self { code, brought_in: BTreeMap::new(), handed_on: BTreeMap::new(), handed_on_whole: BTreeMap::new() };
+        for module in this.code.keys().cloned().collect::<Vec<_>>() {
+            for Use { public, path, name } in uses(&this.code[&module]) {
+                let Some(path) = this.absolute(&module, &path) else { continue };
+                let key = (module.clone(), name);
+                match (public, key.1.as_str()) {
+                    (true, "*") => this.handed_on_whole.entry(module.clone()).or_default().push(path),
+                    (true, _) => {
+                        this.handed_on.insert(key.clone(), path.clone());
+                        this.brought_in.insert(key, path);
+                    }
+                    (false, _) => {
+                        this.brought_in.insert(key, path);
+                    }
+                }
+            }
+        }
         this
-    }
-
-    fn exports(&self, module: &Module, code: &str) -> Vec<((Module, String), Module)> {
-        let public = uses(code).into_iter().filter(|(public, _)| *public);
-        let paths = public.flat_map(|(_, tree)| spread(&tree)).filter_map(|path| self.absolute(module, &path));
-        paths.map(|path| ((module.clone(), path.last().cloned().unwrap_or_default()), path)).collect()
     }
 
     /// A path as it is seen from the root of the crate; none where it leads out of it.
@@ -55,6 +80,7 @@ impl Crate {
         let first = path.first()?.as_str();
         match first {
             "crate" => Some(path[1..].to_vec()),
+            "self" if path.get(1).is_some_and(|second| second == "super") => self.absolute(module, &path[1..]),
             "self" => Some([&module[..], &path[1..]].concat()),
             "super" => {
                 let ups = path.iter().take_while(|step| *step == "super").count();
@@ -63,7 +89,11 @@ impl Crate {
             }
             _ => {
                 let child = [&module[..], &path[..1]].concat();
-                self.code.contains_key(&child).then(|| [&module[..], path].concat())
+                if self.code.contains_key(&child) {
+                    return Some([&module[..], path].concat());
+                }
+                let known = self.brought_in.get(&(module.clone(), first.to_owned()))?;
+                Some([&known[..], &path[1..]].concat())
             }
         }
     }
@@ -73,23 +103,47 @@ impl Crate {
         let mut path = path.to_vec();
         for _ in 0..10 {
             let depth = (0..=path.len()).rev().find(|&n| self.code.contains_key(&path[..n]))?;
-            let item = path.get(depth).cloned();
             let module = path[..depth].to_vec();
-            match item.and_then(|item| self.handed_on.get(&(module.clone(), item))) {
-                Some(real) if *real != path => path = [&real[..], &path[depth + 1..]].concat(),
+            let Some(item) = path.get(depth) else { return Some(module) };
+            match self.real(&module, item) {
+                Some(real) if real != path => path = [&real[..], &path[depth + 1..]].concat(),
                 _ => return Some(module),
             }
         }
         None
     }
 
+    /// The path that the name `item` of a module stands for, where the module only hands it on.
+    fn real(&self, module: &Module, item: &str) -> Option<Module> {
+        if let Some(real) = self.handed_on.get(&(module.clone(), item.to_owned())) {
+            return Some(real.clone());
+        }
+        let whole = self.handed_on_whole.get(module)?.iter();
+        let named = |whole: &Module| [&whole[..], &[item.to_owned()]].concat();
+        let has = |whole: &&Module| {
+            self.code.contains_key(&named(whole))
+                || self.code.get(*whole).is_some_and(|code| defines(code, item))
+                || self.handed_on.contains_key(&((*whole).clone(), item.to_owned()))
+        };
+        whole
+            .map(|whole| whole.strip_suffix(&["*".to_owned()]).unwrap_or(whole).to_vec())
+            .find(|whole| has(&whole))
+            .map(|w| named(&w))
+    }
+
     /// The modules that a module imports.
     fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let code = &self.code[module];
-        let private = uses(code).into_iter().filter(|(public, _)| !public).flat_map(|(_, tree)| spread(&tree));
-        let paths = private.chain(written_out(code)).filter_map(|path| self.absolute(module, &path));
-        let targets = paths.filter_map(|path| self.target(&path));
-        targets.filter(|target| target != module && !target.is_empty()).collect()
+        let mut found = BTreeSet::new();
+        for Use { public, path, .. } in uses(code) {
+            let target = self.absolute(module, &path).and_then(|path| self.target(&path));
+            // A module hands on what is inside it.
+            found.extend(target.filter(|target| !(public && target.starts_with(module))));
+        }
+        let paths = written_out(code).into_iter().filter_map(|path| self.absolute(module, &path));
+        found.extend(paths.filter_map(|path| self.target(&path)));
+        found.retain(|target| target != module && !target.is_empty());
+        found
     }
 
     /// Every module from which one comes back to it.
@@ -113,6 +167,27 @@ impl Crate {
     }
 }
 
+/// Some code whose modules in braces count as part of it: `super` is one step less there.
+fn flattened(mut code: String) -> String {
+    let mut from = 0;
+    while let Some(at) = code[from..].find("mod ").map(|at| from + at) {
+        from = at + 4;
+        let is_word = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let head = code[from..].find(['{', ';']).map(|end| from + end);
+        let Some(open) = head.filter(|open| is_word && code[*open..].starts_with('{')) else { continue };
+        let mut depth = 0;
+        let close = code[open..].char_indices().find_map(|(offset, c)| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            (depth == 0).then_some(open + offset)
+        });
+        let close = close.unwrap_or(code.len());
+        let inner = code[open..close].replace("self::super::", "self::");
+        let inner = inner.replace("super::", "self::").replace("self::self::", "self::super::");
+        code.replace_range(open..close, &inner);
+    }
+    code
+}
+
 /// Where the `use` declarations of some code are, whether each is public, and its tree.
 fn declarations(code: &str) -> Vec<(std::ops::Range<usize>, bool, &str)> {
     let mut found = Vec::new();
@@ -127,18 +202,37 @@ fn declarations(code: &str) -> Vec<(std::ops::Range<usize>, bool, &str)> {
     found
 }
 
-/// The `use` trees of some code, and whether each is public.
-fn uses(code: &str) -> Vec<(bool, String)> {
-    declarations(code).into_iter().map(|(_, public, tree)| (public, tree.to_owned())).collect()
+/// Whether some code defines an item of this name.
+fn defines(code: &str, name: &str) -> bool {
+    const KINDS: [&str; 10] =
+        ["struct", "enum", "union", "trait", "type", "fn", "const", "static", "mod", "macro_rules!"];
+    let words: Vec<&str> = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '!')).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    words.windows(2).any(|pair| KINDS.contains(&pair[0]) && pair[1] == name)
 }
 
-/// The paths of a `use` tree.
-fn spread(tree: &str) -> Vec<Vec<String>> {
-    let steps = |text: &str| -> Vec<String> {
-        let text = text.split(" as ").next().unwrap_or_default();
+/// The items that the `use` declarations of some code bring in.
+fn uses(code: &str) -> Vec<Use> {
+    let of = |(_, public, tree): (_, bool, &str)| {
+        spread(tree).into_iter().map(move |(path, name)| Use { public, path, name }).collect::<Vec<_>>()
+    };
+    declarations(code).into_iter().flat_map(of).collect()
+}
+
+/// The paths of a `use` tree, each with the name that it brings in.
+fn spread(tree: &str) -> Vec<(Module, String)> {
+    let steps = |text: &str| -> Module {
         text.split("::").map(|step| step.trim().to_owned()).filter(|step| !step.is_empty()).collect()
     };
-    let Some(open) = tree.find('{') else { return vec![steps(tree)] };
+    let Some(open) = tree.find('{') else {
+        let (path, alias) = tree.split_once(" as ").map_or((tree, None), |(path, alias)| (path, Some(alias)));
+        let mut path = steps(path);
+        if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+            path.pop();
+        }
+        let name = alias.map(|alias| alias.trim().to_owned()).or_else(|| path.last().cloned()).unwrap_or_default();
+        return vec![(path, name)];
+    };
     let before = steps(&tree[..open]);
     let inner = &tree[open + 1..tree.rfind('}').unwrap_or(tree.len())];
     let (mut depth, mut start, mut parts) = (0, 0, Vec::new());
@@ -155,11 +249,19 @@ fn spread(tree: &str) -> Vec<Vec<String>> {
     }
     parts.push(&inner[start..]);
     let parts = parts.into_iter().filter(|part| !part.trim().is_empty());
-    parts.flat_map(spread).map(|path| [&before[..], &path[..]].concat()).collect()
+    let of = |(path, name): (Module, String)| match path.as_slice() {
+        // The module itself.
+        [only] if only == "self" => {
+            let own = before.last().cloned().unwrap_or_default();
+            (before.clone(), if name == "self" { own } else { name })
+        }
+        _ => ([&before[..], &path[..]].concat(), name),
+    };
+    parts.flat_map(spread).map(of).collect()
 }
 
 /// Paths that are written out in the code itself, outside of any `use`.
-fn written_out(code: &str) -> Vec<Vec<String>> {
+fn written_out(code: &str) -> Vec<Module> {
     let mut rest = code.to_owned();
     for (place, ..) in declarations(code).into_iter().rev() {
         rest.replace_range(place, "");
@@ -178,10 +280,24 @@ fn no_two_files_import_each_other() {
     assert!(found.is_empty(), "these files are in a circle of imports: {found:#?}");
 }
 
+/// The modules in circles of a crate of these files.
+fn circles_of(sources: &[(&str, &str)]) -> BTreeSet<String> {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    for (name, text) in sources {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    Crate::read(root.path()).in_circles()
+}
+
+fn named(modules: &[&str]) -> BTreeSet<String> {
+    modules.iter().map(|module| (*module).to_owned()).collect()
+}
+
 #[test]
 fn a_circle_is_found_directly_and_around_and_through_what_is_handed_on() {
-    let root = tempfile::tempdir().expect("a temporary directory");
-    for (name, text) in [
+    let found = circles_of(&[
         ("lib.rs", "pub mod a;\npub mod b;\npub mod c;\npub mod d;\npub mod e;\n"),
         ("a.rs", "use crate::b::B;\npub struct A(B);\n"),
         ("b.rs", "use crate::c::{self, C};\npub struct B;\n"),
@@ -189,11 +305,45 @@ fn a_circle_is_found_directly_and_around_and_through_what_is_handed_on() {
         ("d/mod.rs", "mod leaf;\npub use leaf::Leaf;\nuse crate::e::E;\n"),
         ("d/leaf.rs", "pub struct Leaf;\n"),
         ("e.rs", "use crate::d::Leaf;\n#[cfg(test)]\nmod tests { use crate::a::A; }\n"),
+    ]);
+    assert_eq!(found, named(&["a", "b", "c"]));
+}
+
+#[test]
+fn a_circle_is_found_through_a_module_that_a_use_has_brought_in() {
+    for search in [
+        "use super::strategies;\npub struct Search;\nfn f() { strategies::flash::run() }\n",
+        "use super::strategies as orders;\npub struct Search;\nfn f() { orders::flash::run() }\n",
+        "use super::{strategies::{self}};\npub struct Search;\nfn f() { strategies::flash::run() }\n",
+        "use super::strategies;\nuse strategies::flash::run;\npub struct Search;\n",
     ] {
-        let path = root.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, text).expect("a file");
+        let found = circles_of(&[
+            ("lib.rs", "mod search;\nmod strategies;\n"),
+            ("search.rs", search),
+            ("strategies/mod.rs", "pub mod flash;\n"),
+            ("strategies/flash.rs", "use crate::search::Search;\npub fn run() {}\n"),
+        ]);
+        assert_eq!(found, named(&["search", "strategies::flash"]), "{search}");
     }
-    let found = Crate::read(root.path()).in_circles();
-    assert_eq!(found, ["a", "b", "c"].map(ToOwned::to_owned).into_iter().collect());
+}
+
+#[test]
+fn a_circle_is_found_through_names_that_are_handed_on() {
+    for (a, c) in [
+        // A re-export is an import.
+        ("pub use crate::b::B;\npub struct A;\n", ""),
+        // Under another name, and with all names.
+        ("use crate::c::Other;\npub struct A;\n", "pub use crate::b::B as Other;\n"),
+        ("use crate::c::B;\npub struct A;\n", "pub use crate::b::*;\n"),
+    ] {
+        let found =
+            circles_of(&[("lib.rs", ""), ("a.rs", a), ("b.rs", "use crate::a::A;\npub struct B;\n"), ("c.rs", c)]);
+        assert!(found.is_superset(&named(&["a", "b"])), "{a}: {found:?}");
+    }
+    let inline = "pub struct A;\nmod text { use super::A; mod deep { use super::super::A; } }\n";
+    let found = circles_of(&[("lib.rs", ""), ("a/mod.rs", "mod leaf;\nuse leaf::A;\n"), ("a/leaf.rs", inline)]);
+    assert_eq!(found, named(&[]), "`super` in a module in braces is the file");
+    let inside = [("lib.rs", ""), ("a/mod.rs", "mod leaf;\npub use leaf::Leaf;\npub struct A;\n")];
+    let leaf = ("a/leaf.rs", "use super::A;\npub struct Leaf;\n");
+    assert_eq!(circles_of(&[inside[0], inside[1], leaf]), named(&[]), "a module hands on what is inside it");
 }

@@ -2,7 +2,6 @@
 
 use super::problem::{Complaints, is_name};
 use super::source::{Format, KeyFormat, is_of_several};
-use super::{Config, SourceKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -76,14 +75,12 @@ impl Join {
 /// Joins at most: the table of each is kept under a number of two bytes, and nobody has so many places of profiles.
 const MOST: usize = 16;
 
-/// Complaints about the joins.
-pub(super) fn joins(config: &Config, found: &mut Complaints) {
-    let joins = &config.join;
+/// Complaints about the joins of a configuration whose treatments may be untruthful, and whose records may come from topics.
+pub(super) fn joins(joins: &[Join], is_untruthful: bool, is_from_topics: bool, found: &mut Complaints) {
     found.unless(joins.len() <= MOST, "join", "these are too many", &format!("keep at most {MOST}"));
-    let untrue = config.treatment.may_be_untruthful();
     let message = "cells of profiles are as they are when they leave, and treatments that alter values would be undone";
     let remedy = "choose treatments that generalize or suppress, or remove the joins";
-    found.unless(joins.is_empty() || !untrue, "join", message, remedy);
+    found.unless(joins.is_empty() || !is_untruthful, "join", message, remedy);
     let mut names = BTreeSet::new();
     for (index, join) in joins.iter().enumerate() {
         let key = |name: &str| format!("join[{index}].{name}");
@@ -98,17 +95,16 @@ pub(super) fn joins(config: &Config, found: &mut Complaints) {
         found.unless(one, &key("topic"), "profiles are in a topic or in a file", "set one of topic and path");
         found.unless(join.max_people > 0, &key("max_people"), "nobody would have a profile", "give at least 1");
         match (&join.topic, &join.path) {
-            (Some(_), None) => of_topic(config, join, &key, found),
+            (Some(_), None) => of_topic(is_from_topics, join, &key, found),
             (None, Some(path)) => of_file(join, path, &key, found),
             _ => {}
         }
     }
 }
 
-fn of_topic(config: &Config, join: &Join, key: &dyn Fn(&str) -> String, found: &mut Complaints) {
-    let kafka = config.source.kind == SourceKind::Kafka;
+fn of_topic(is_from_topics: bool, join: &Join, key: &dyn Fn(&str) -> String, found: &mut Complaints) {
     let message = "profiles in a topic go with records in topics, and these come from a file";
-    found.unless(kafka, &key("topic"), message, "write the profiles to a file and name it in path");
+    found.unless(is_from_topics, &key("topic"), message, "write the profiles to a file and name it in path");
     let remedy = "set \"json\" or \"avro\", or remove the key";
     let message = "messages of a topic are not read in this format";
     found.unless(join.format().is_of_records(), &key("format"), message, remedy);

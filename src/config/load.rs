@@ -98,7 +98,7 @@ fn parse_with(
     };
     if readable {
         problems.extend(judge(&config, file, &overrides, &settled));
-        problems.extend(security::problems(&config, file));
+        problems.extend(security::problems(&config.telemetry, &config.source.security, file));
     }
     match secret(&config, env.get(SECRET_VARIABLE), file, missing) {
         Ok(secret) if problems.is_empty() => return Ok(Config { secret, tuning: Tuning::of(&env), ..config }),

@@ -2,7 +2,7 @@
 
 use super::problem::Complaints;
 use super::secret::{AccessError, guarded, secret_text};
-use super::{Config, Problem, Properties, Telemetry};
+use super::{Problem, Properties, Telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -178,12 +178,16 @@ fn instead(property: &str) -> &'static str {
     }
 }
 
-pub(super) fn security(config: &Config, found: &mut Complaints) {
-    let security = &config.source.security;
-    let used = config.uses_kafka() || !security.is_given();
-    found.unless(used, "source.security", "no topic is read or written", "remove it");
+/// Complaints about `[source.security]`, with the properties of the client's library by section.
+pub(super) fn security(
+    security: &Security,
+    uses_kafka: bool,
+    properties: [(&str, &Properties); 2],
+    found: &mut Complaints,
+) {
+    found.unless(uses_kafka || !security.is_given(), "source.security", "no topic is read or written", "remove it");
     table("source.security", security, found);
-    for (section, properties) in [("source", &config.source.librdkafka), ("sink", &config.sink.librdkafka)] {
+    for (section, properties) in properties {
         beside(section, security, properties, found);
     }
 }
@@ -307,10 +311,10 @@ pub(super) fn of_table(security: &Security) -> Vec<Flaw> {
 
 /// What is wrong with the files that guard the pages, and with those of `[source.security]`. A token of somebody else's may come later, and is
 /// not looked for.
-pub(super) fn problems(config: &Config, file: &str) -> Vec<Problem> {
+pub(super) fn problems(telemetry: &Telemetry, security: &Security, file: &str) -> Vec<Problem> {
     let guarding =
-        of_pages(&config.telemetry).into_iter().map(|(key, error, remedy)| (format!("telemetry.{key}"), error, remedy));
-    let security = of_table(&config.source.security).into_iter();
+        of_pages(telemetry).into_iter().map(|(key, error, remedy)| (format!("telemetry.{key}"), error, remedy));
+    let security = of_table(security).into_iter();
     let security = security.map(|(key, error, remedy)| (format!("source.security.{key}"), error, remedy));
     guarding.chain(security).map(|(key, error, remedy)| Problem::new(file, key, error.to_string(), remedy)).collect()
 }

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Config;
 use super::problem::Complaints;
 
 /// Invented people a test may have: more would make a run of what is a test.
@@ -63,9 +62,9 @@ impl PolicyTest {
 }
 
 /// Complaints about the tests.
-pub(super) fn tests(config: &Config, found: &mut Complaints) {
+pub(super) fn tests(tests: &[PolicyTest], found: &mut Complaints) {
     let mut names = BTreeSet::new();
-    for (index, test) in config.test.iter().enumerate() {
+    for (index, test) in tests.iter().enumerate() {
         let key = |name: &str| format!("test[{index}].{name}");
         let named = !test.name.trim().is_empty() && !test.name.contains(char::is_control);
         found.unless(named, &key("name"), "this is no name of a test", "give a line of text");

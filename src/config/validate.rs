@@ -20,12 +20,14 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     let mut found = Complaints::default();
     source(config, &mut found);
     registry(config, &mut found);
-    joins(config, &mut found);
+    let is_from_topics = config.source.kind == SourceKind::Kafka;
+    joins(&config.join, config.treatment.may_be_untruthful(), is_from_topics, &mut found);
     sink(config, &mut found);
     let kafka = config.source.kind == SourceKind::Kafka || !config.erasure.is_on();
     let message = "people are named in a topic on the brokers of the source, and records come from a file";
     found.unless(kafka, "erasure.topic", message, "use throng forget, or read records from a topic");
-    security(config, &mut found);
+    let properties = [("source", &config.source.librdkafka), ("sink", &config.sink.librdkafka)];
+    security(&config.source.security, config.uses_kafka(), properties, &mut found);
     rules(config, &mut found);
     topics(config, &mut found);
     batch(config, &mut found);
@@ -35,7 +37,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     wishes(config, &mut found);
     surroundings(config, &mut found);
     anonymize(config, &mut found);
-    tests(config, &mut found);
+    tests(&config.test, &mut found);
     found.0
 }
 
