@@ -10,7 +10,7 @@ use crate::cli::progress::spinner;
 use crate::cli::text::{counted, number, percent};
 use crate::cli::written::{refuse_overwriting, unwritable};
 use crate::config::Used;
-use crate::evaluation::learning::{Learning, Scores, learn};
+use crate::evaluation::learning::{Coefficient, Learning, Scores, Target, learn};
 use crate::evaluation::original::Original;
 use crate::evaluation::quality::{Quality, quality};
 use crate::evaluation::queries::errors;
@@ -58,9 +58,12 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "N", default_value_t = 200)]
     queries: usize,
     /// Learn this column (logistic regression) from the records before and from the lines after, and test both on records that
-    /// are held out; may be given more than once
+    /// are held out; `any(disease_*) = DOID:3393` asks whether one of several columns has a value. May be given more than once
     #[arg(long, value_name = "COLUMN")]
     target: Vec<String>,
+    /// Learn by these columns alone; may be given more than once (default: all that leave)
+    #[arg(long, value_name = "COLUMN", requires = "target")]
+    feature: Vec<String>,
     /// Fixes the queries, and who is held out
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
@@ -87,10 +90,12 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     let Measured { config, original, facts, shapes, groups } = named.read()?;
     let k = config.privacy.crowd();
     let mut dice = ChaCha8Rng::seed_from_u64(args.seed);
+    let features = args.features(&original)?;
+    let is_feature = |attribute: usize| features.is_empty() || features.contains(&attribute);
     let learning = args.targets(&original, &shapes)?.into_iter().filter_map(|target| {
         let bar = spinner("{spinner} learning {msg}");
-        bar.set_message(original.schema.attributes[target].name.clone());
-        let learned = learn(&original, &facts, &groups, target, args.seed);
+        bar.set_message(target.name().to_owned());
+        let learned = learn(&original, &facts, &groups, &target, is_feature, args.seed);
         bar.finish_and_clear();
         learned
     });
@@ -121,18 +126,23 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
 }
 
 impl EvaluateArgs {
-    /// The attributes that are to be learned: those that leave in some group.
-    fn targets(&self, original: &Original, shapes: &[GroupShape]) -> Result<Vec<usize>, Failure> {
-        let of = |name: &String| {
-            let leaves = |shape: &GroupShape, a: usize| {
-                [&shape.quasi, &shape.sensitive, &shape.insensitive].into_iter().any(|role| role.contains(&a))
-            };
-            let found = original.schema.position(name).filter(|a| shapes.iter().any(|shape| leaves(shape, *a)));
-            found.ok_or_else(|| {
-                Failure::Usage(anyhow!("--target {name}: no attribute of this name leaves; name one of a group"))
-            })
+    /// The targets that are to be learned, of attributes that leave in some group.
+    fn targets(&self, original: &Original, shapes: &[GroupShape]) -> Result<Vec<Target>, Failure> {
+        let of_shape = |shape: &GroupShape, a: usize| {
+            [&shape.quasi, &shape.sensitive, &shape.insensitive].into_iter().any(|role| role.contains(&a))
         };
+        let leaves = |a: usize| shapes.iter().any(|shape| of_shape(shape, a));
+        let of = |text: &String| Target::parse(text, original, leaves).map_err(|error| Failure::Usage(anyhow!(error)));
         self.target.iter().map(of).collect()
+    }
+
+    /// The attributes that may predict; all where none is named.
+    fn features(&self, original: &Original) -> Result<Vec<usize>, Failure> {
+        let of = |name: &String| {
+            let found = original.schema.position(name);
+            found.ok_or_else(|| Failure::Usage(anyhow!("--feature {name}: no such attribute; name one of the schema")))
+        };
+        self.feature.iter().map(of).collect()
     }
 }
 
@@ -140,17 +150,23 @@ impl EvaluateArgs {
 fn learned(learning: &[Learning]) -> String {
     let mut text = String::new();
     for of in learning {
-        let row = |name: &str, scores: Option<&Scores>| match scores {
-            None => {
-                vec![name.to_owned(), "nothing to learn from".to_owned(), String::new(), String::new(), String::new()]
-            }
-            Some(scores) => vec![
+        let errors = |scores: &Scores| match &scores.errors {
+            Some(errors) => [percent(errors.false_positives), percent(errors.false_negatives)],
+            None => [String::new(), String::new()],
+        };
+        let row = |name: &str, scores: Option<&Scores>| -> Vec<String> {
+            let Some(scores) = scores else {
+                let nothing = [name, "nothing to learn from", "", "", "", "", ""];
+                return nothing.map(str::to_owned).into();
+            };
+            let own = [
                 name.to_owned(),
                 number(scores.rows),
                 percent(scores.accuracy),
                 percent(scores.balanced_accuracy),
                 format!("{:.3}", scores.auc),
-            ],
+            ];
+            own.into_iter().chain(errors(scores)).collect()
         };
         let mut rows = vec![
             row("before, all attributes", of.whole.as_ref()),
@@ -165,19 +181,37 @@ fn learned(learning: &[Learning]) -> String {
                 ratio(after.accuracy, before.accuracy),
                 ratio(after.balanced_accuracy, before.balanced_accuracy),
                 ratio(after.auc, before.auc),
+                String::new(),
+                String::new(),
             ]);
         }
         let by = if of.features.is_empty() { "nothing: it leaves alone".to_owned() } else { of.features.join(", ") };
         text += &format!("\n{} ({} classes: {}) by {by}\n", of.target, of.classes, of.classes_are);
-        text += &table(&["learned", "from", "accuracy", "balanced", "AUC"], &rows);
+        text +=
+            &table(&["learned", "from", "accuracy", "balanced", "AUC", "false positives", "false negatives"], &rows);
         let tested = counted(of.tested, "record");
         text +=
             &format!("tested on {tested}, held out by {}; always the same: {}\n", of.split_by, percent(of.majority));
+        text += &coefficients(&of.coefficients);
         if of.leaks {
             text += "no lineage: lines of who is held out are learned from as well, so that after looks better than it is\n";
         }
     }
     text
+}
+
+/// Attributes with a weight that are printed; the JSON report has all.
+const PRINTED_COEFFICIENTS: usize = 12;
+
+/// The weights of attributes as people read them, the largest first.
+fn coefficients(all: &[Coefficient]) -> String {
+    let most = |of: &Coefficient| of.before.or(of.whole).unwrap_or(0.0).max(of.after.unwrap_or(0.0));
+    let mut sorted: Vec<&Coefficient> = all.iter().filter(|of| most(of) > 0.0).collect();
+    sorted.sort_by(|a, b| most(b).total_cmp(&most(a)));
+    let cell = |weight: Option<f64>| weight.map_or(String::new(), |weight| format!("{weight:.1}"));
+    let row = |of: &&Coefficient| vec![of.attribute.clone(), cell(of.whole), cell(of.before), cell(of.after)];
+    let rows: Vec<Vec<String>> = sorted.iter().take(PRINTED_COEFFICIENTS).map(row).collect();
+    if rows.is_empty() { String::new() } else { table(&["weight", "before, all", "before", "after"], &rows) }
 }
 
 /// The measures as people read them.

@@ -93,7 +93,11 @@ fn learned_of(of: &Learning) -> Markup {
         pieces: vec![(scores.map_or(0.0, |scores| scores.accuracy), colour)],
         value: scores.map_or("nothing to learn from".to_owned(), |scores| {
             let balanced = percent(scores.balanced_accuracy);
-            format!("{}  (balanced {balanced}, AUC {})", percent(scores.accuracy), three(scores.auc))
+            let errors = scores.errors.map_or(String::new(), |errors| {
+                let [positives, negatives] = [errors.false_positives, errors.false_negatives].map(percent);
+                format!(", false positives {positives}, false negatives {negatives}")
+            });
+            format!("{}  (balanced {balanced}, AUC {}{errors})", percent(scores.accuracy), three(scores.auc))
         }),
         hint: scores.map_or(String::new(), |scores| format!("learned from {} rows", number(scores.rows))),
     };

@@ -1,27 +1,33 @@
 //! What can be learned from a release: a model of one attribute, trained on the records before and on the lines after, and tested on
 //! records that neither has seen ([POD] §6.4, Tables 6.4 and 6.5; docs/methods.md §14.5).
 //!
-//! Lines are fragments: what predicts an attribute is what leaves with it in one group. A third model, of all attributes of the
+//! Lines are fragments: an attribute is predicted by those that leave with it in one group. A third model, of all attributes of the
 //! original, says what the cut into groups costs by itself.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `features` | values and cells as numbers |
+//! | `target` | a column or several, and their classes |
+//! | `features` | values and cells as sparse numbers |
 //! | `model` | logistic regression |
-//! | `scores` | accuracy, balanced accuracy, AUC |
+//! | `fitting` | models of records and of lines, tested on the same records |
+//! | `scores` | accuracy, balanced accuracy, AUC, wrong positives and negatives |
+//! | `coefficients` | the weight of each attribute |
 
+mod coefficients;
 mod features;
+mod fitting;
 mod model;
 mod scores;
+mod target;
 
+pub use coefficients::Coefficient;
 pub use scores::Scores;
+pub use target::{Target, TargetError};
 
-use super::facts::{AttributeFacts, is_present};
+use super::facts::AttributeFacts;
 use super::original::Original;
 use super::released::ReleasedGroup;
-use crate::records::codebook::Code;
-use features::Features;
-use model::Model;
+use fitting::{MOST_ROWS, Records};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -30,21 +36,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the people who are held out.
 const HELD_OUT: f64 = 0.3;
-/// Records that a model is trained on, and tested on, at most.
-const MOST_ROWS: usize = 10_000;
-/// Values of a target that are told apart; the rarer ones are one class. Numbers with more are above their median or not.
-const MOST_CLASSES: usize = 8;
 
 /// What can be learned of one attribute.
 #[derive(Clone, Debug, Serialize)]
 pub struct Learning {
-    /// The attribute.
+    /// The attribute, or the question that was asked.
     pub target: String,
-    /// The group that it leaves in.
+    /// The groups that it leaves in, separated by commas.
     pub group: String,
-    /// What predicts it: the other attributes of the group.
+    /// The other attributes of those groups, which predict it.
     pub features: Vec<String>,
-    /// How the target was made classes: `values` or `above the median`.
+    /// How the target was made classes: `values`, `above the median` or `has the value or not`.
     pub classes_are: &'static str,
     /// Classes.
     pub classes: usize,
@@ -63,6 +65,8 @@ pub struct Learning {
     pub before: Option<Scores>,
     /// Learned from the lines; none where they show fewer than two classes, or nothing beside the target.
     pub after: Option<Scores>,
+    /// The weight of each attribute in the three models.
+    pub coefficients: Vec<Coefficient>,
 }
 
 /// People (or records) who are held out, by row.
@@ -91,126 +95,73 @@ impl Split {
     }
 }
 
-/// The classes of a target.
-struct Classes {
-    /// By code; none for a missing value.
-    of_code: Vec<Option<u32>>,
-    number: usize,
-    are: &'static str,
-}
-
-impl Classes {
-    fn of(original: &Original, facts: &AttributeFacts, attribute: usize) -> Self {
-        let counts = &facts.counts;
-        let mut codes: Vec<Code> =
-            (0..counts.len() as Code).filter(|code| is_present(*code) && counts[*code as usize] > 0).collect();
-        let mut of_code = vec![None; counts.len()];
-        if codes.len() > MOST_CLASSES
-            && let Some(numbers) = features::numbers(original, attribute)
-        {
-            let mut all: Vec<f64> = original.batch.columns[attribute]
-                .iter()
-                .filter_map(|code| numbers.get(*code as usize).copied().flatten())
-                .collect();
-            all.sort_by(f64::total_cmp);
-            let median = all.get(all.len() / 2).copied().unwrap_or(0.0);
-            for code in codes {
-                of_code[code as usize] = numbers[code as usize].map(|number| u32::from(number >= median));
-            }
-            return Self { of_code, number: 2, are: "above the median" };
-        }
-        codes.sort_by_key(|code| (std::cmp::Reverse(counts[*code as usize]), *code));
-        for (rank, code) in codes.iter().enumerate() {
-            of_code[*code as usize] = Some(rank.min(MOST_CLASSES - 1) as u32);
-        }
-        Self { of_code, number: codes.len().min(MOST_CLASSES), are: "values" }
-    }
-
-    /// The class of a cell that stands for `codes`; none where they are of several.
-    fn of_cell(&self, codes: &[Code]) -> Option<u32> {
-        let mut classes = codes.iter().map(|code| self.of_code.get(*code as usize).copied().flatten());
-        let first = classes.next()??;
-        classes.all(|class| class == Some(first)).then_some(first)
-    }
-}
-
-/// Learns the attribute `target` before and after; none where it leaves in no group. Deterministic by `seed`.
+/// Learns `target` before and after, by the attributes for which `is_feature` is true; none where it leaves in no group. Deterministic by
+/// `seed`.
 pub fn learn(
     original: &Original,
     facts: &[AttributeFacts],
     groups: &[ReleasedGroup],
-    target: usize,
+    target: &Target,
+    is_feature: impl Fn(usize) -> bool,
     seed: u64,
 ) -> Option<Learning> {
-    let group = groups.iter().find(|group| group.attributes.contains(&target))?;
+    let with_target = |group: &&ReleasedGroup| target.attributes.iter().any(|a| group.attributes.contains(a));
+    let own_groups: Vec<&ReleasedGroup> = groups.iter().filter(with_target).collect();
+    if own_groups.is_empty() {
+        return None;
+    }
     let split = Split::of(original, seed);
-    let classes = Classes::of(original, &facts[target], target);
-    let name = |a: &usize| original.schema.attributes[*a].name.clone();
-    let own: Vec<usize> = group.attributes.iter().copied().filter(|a| *a != target).collect();
-    // What stands in several groups predicts once.
-    let mut met = BTreeSet::from([target]);
-    let every: Vec<usize> =
-        groups.iter().flat_map(|group| group.attributes.iter().copied()).filter(|a| met.insert(*a)).collect();
-    let column = &original.batch.columns[target];
-    let class_of_row = |row: usize| classes.of_code[column[row] as usize];
+    let classes = target.classes(original, facts);
+    let predict = |groups: &mut dyn Iterator<Item = &ReleasedGroup>| -> Vec<usize> {
+        // What stands in several groups predicts once.
+        let mut met: BTreeSet<usize> = target.attributes.iter().copied().collect();
+        groups.flat_map(|group| group.attributes.clone()).filter(|a| is_feature(*a) && met.insert(*a)).collect()
+    };
+    let (own, every) = (predict(&mut own_groups.iter().copied()), predict(&mut groups.iter()));
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut drawn = |held_out: bool| {
-        let wanted = |row: &usize| split.held_out[*row] == held_out && class_of_row(*row).is_some();
+        let wanted = |row: &usize| split.held_out[*row] == held_out && classes.of_row(original, *row).is_some();
         let mut rows: Vec<usize> = (0..original.rows()).filter(wanted).collect();
         rows.shuffle(&mut dice);
         rows.truncate(MOST_ROWS);
         rows
     };
     let (tested, trained) = (drawn(true), drawn(false));
-    let truth: Vec<u32> = tested.iter().filter_map(|row| class_of_row(*row)).collect();
-    let scored = |features: &Features, model: Option<Model>, rows: usize| {
-        let model = model?;
-        let scores: Vec<Vec<f64>> =
-            tested.iter().map(|row| model.scores(&features.of_row(original, *row), classes.number)).collect();
-        Scores::of(&truth, &scores, rows as u64)
-    };
-    let before = |attributes: &[usize]| {
-        let features = Features::new(original, facts, attributes);
-        let x: Vec<Vec<f64>> = trained.iter().map(|row| features.of_row(original, *row)).collect();
-        let y: Vec<u32> = trained.iter().filter_map(|row| class_of_row(*row)).collect();
-        scored(&features, Model::fit(&x, &y), trained.len())
-    };
-    let lines = learnable(group, &split, &mut dice);
-    let features = Features::new(original, facts, &own);
-    let (mut x, mut y) = (Vec::new(), Vec::new());
-    for line in lines {
-        let cell = group.column(target).map(|column| facts[target].get(column[line]));
-        if let Some(class) = cell.and_then(|cell| classes.of_cell(&cell.codes)) {
-            x.push(features.of_line(facts, group, line));
-            y.push(class);
-            if x.len() == MOST_ROWS {
-                break;
-            }
-        }
-    }
-    let rows = x.len();
-    let most = (0..classes.number as u32).map(|class| truth.iter().filter(|t| **t == class).count()).max();
+    let records = Records { original, facts, classes: &classes, tested, trained };
+    let lines = learnable(&own_groups, &split, &mut dice);
+    let (whole, before) = (records.fit(&every), records.fit(&own));
+    let after = records.fit_lines(&own, lines.into_iter());
+    let truth = records.truth();
+    let most = (0..classes.number() as u32).map(|class| truth.iter().filter(|t| **t == class).count()).max();
+    let name = |a: &usize| original.schema.attributes[*a].name.clone();
     Some(Learning {
-        target: name(&target),
-        group: group.name.clone(),
+        target: target.name().to_owned(),
+        group: own_groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join(", "),
         features: own.iter().map(name).collect(),
-        classes_are: classes.are,
-        classes: classes.number,
-        tested: tested.len() as u64,
+        classes_are: classes.are(),
+        classes: classes.number(),
+        tested: records.tested.len() as u64,
         split_by: if original.schema.subject.is_some() { "people" } else { "records" },
-        leaks: group.origin.is_none(),
+        leaks: own_groups.iter().any(|group| group.origin.is_none()),
         majority: most.unwrap_or(0) as f64 / truth.len().max(1) as f64,
-        whole: before(&every),
-        before: before(&own),
-        after: scored(&features, Model::fit(&x, &y), rows),
+        whole: records.scores(&whole),
+        before: records.scores(&before),
+        after: records.scores(&after),
+        coefficients: coefficients::of(&records, &every, &own, [&whole, &before, &after]),
     })
 }
 
-/// The lines to learn from, in an order that is drawn: where it is known, none of who is held out.
-fn learnable(group: &ReleasedGroup, split: &Split, dice: &mut ChaCha8Rng) -> Vec<usize> {
-    let is_held_out =
-        |line: usize| group.origin.as_ref().is_some_and(|origins| split.held_out[origins[line].row as usize]);
-    let mut lines: Vec<usize> = (0..group.lines).filter(|&line| !is_held_out(line)).collect();
+/// The lines to learn from, in an order that is drawn: where it is known, none of held-out people.
+fn learnable<'a>(
+    groups: &[&'a ReleasedGroup],
+    split: &Split,
+    dice: &mut ChaCha8Rng,
+) -> Vec<(&'a ReleasedGroup, usize)> {
+    let is_held_out = |(group, line): &(&ReleasedGroup, usize)| {
+        group.origin.as_ref().is_some_and(|origins| split.held_out[origins[*line].row as usize])
+    };
+    let all = groups.iter().flat_map(|group| (0..group.lines).map(move |line| (*group, line)));
+    let mut lines: Vec<(&ReleasedGroup, usize)> = all.filter(|line| !is_held_out(line)).collect();
     lines.shuffle(dice);
     lines
 }

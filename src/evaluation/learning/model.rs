@@ -1,55 +1,383 @@
-//! Logistic regression, two classes or more, with a ridge penalty; fitted by `smartcore` (L-BFGS, no randomness).
+//! Logistic regression, two classes or more, with a ridge penalty: sparse rows, L-BFGS, no randomness.
+//!
+//! Minimizes Σ −log p(class | row) + [`RIDGE`]/2 · Σ weights², constants without a penalty. Two classes have one vector of weights, more
+//! classes one each (softmax). The minimum of the weights is unique; the constants of a softmax are unique up to a common shift.
 
-use smartcore::linalg::basic::arrays::Array;
-use smartcore::linalg::basic::matrix::DenseMatrix;
-use smartcore::linear::logistic_regression::{LogisticRegression, LogisticRegressionParameters};
+use rayon::prelude::*;
+use std::collections::VecDeque;
 
 /// The penalty of squared weights.
 const RIDGE: f64 = 1.0;
+
+/// Largest part of the gradient, by row, at which the search ends.
+const TOLERANCE: f64 = 1e-6;
+
+/// Steps at most. A model that has not converged by then predicts as well as its last step.
+const MAX_STEPS: usize = 500;
+
+/// Pairs of steps and gradient changes that stand for the curvature.
+const HISTORY: usize = 10;
+
+/// Rows summed by one task: fixed, so that the number of threads changes no sum.
+const ROWS_BY_TASK: usize = 1_024;
+
+/// Rows of few numbers, each with its class.
+#[derive(Clone, Debug)]
+pub(super) struct SparseRows {
+    width: usize,
+    /// Where each row begins in `entries`, and the end.
+    starts: Vec<usize>,
+    /// Column and number.
+    entries: Vec<(u32, f64)>,
+    classes: Vec<u32>,
+}
+
+impl SparseRows {
+    /// No rows of `width` columns.
+    pub(super) fn new(width: usize) -> Self {
+        Self { width, starts: vec![0], entries: Vec::new(), classes: Vec::new() }
+    }
+
+    /// Adds a row of a class; numbers of one column add up.
+    pub(super) fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>, class: u32) {
+        self.entries.extend(row);
+        self.starts.push(self.entries.len());
+        self.classes.push(class);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// The share of a class.
+    pub(super) fn share_of(&self, class: u32) -> f64 {
+        self.classes.iter().filter(|of| **of == class).count() as f64 / self.classes.len().max(1) as f64
+    }
+
+    fn row(&self, at: usize) -> &[(u32, f64)] {
+        &self.entries[self.starts[at]..self.starts[at + 1]]
+    }
+}
 
 /// Weights by class.
 pub(super) struct Model {
     /// The classes that were seen, ascending.
     classes: Vec<u32>,
-    /// By class (of two: one, for the second): its weights and its constant.
-    weights: Vec<(Vec<f64>, f64)>,
+    /// By output (of two classes one, for the second): its weights, then its constant.
+    weights: Vec<Vec<f64>>,
 }
 
 impl Model {
-    /// Fits rows `x` of classes `y`; none where there is nothing to learn: no column, or fewer than two classes.
-    pub(super) fn fit(x: &[Vec<f64>], y: &[u32]) -> Option<Self> {
-        let mut classes = y.to_vec();
+    /// Fits `rows`; none where there is nothing to learn: no column, or fewer than two classes.
+    pub(super) fn fit(rows: &SparseRows) -> Option<Self> {
+        let mut classes = rows.classes.clone();
         classes.sort_unstable();
         classes.dedup();
-        let width = x.first().map_or(0, Vec::len);
-        if width == 0 || classes.len() < 2 {
+        if rows.width == 0 || classes.len() < 2 {
             return None;
         }
-        let x = DenseMatrix::new(x.len(), width, x.concat(), false).ok()?;
-        let asked = LogisticRegressionParameters::default().with_alpha(RIDGE);
-        let fitted = LogisticRegression::fit(&x, &y.to_vec(), asked).ok()?;
-        let (coefficients, intercept) = (fitted.coefficients(), fitted.intercept());
-        let of = |class: usize| {
-            ((0..width).map(|at| *coefficients.get((class, at))).collect::<Vec<f64>>(), *intercept.get((class, 0)))
-        };
-        let weights = (0..coefficients.shape().0).map(of).collect();
+        let of_row = |class: &u32| classes.binary_search(class).unwrap_or(0);
+        let labels: Vec<usize> = rows.classes.iter().map(of_row).collect();
+        let outputs = if classes.len() == 2 { 1 } else { classes.len() };
+        let objective = Objective { rows, labels, outputs };
+        let flat = minimize(vec![0.0; outputs * objective.stride()], rows.len(), |at| objective.value_and_gradient(at));
+        let weights = flat.chunks(objective.stride()).map(<[f64]>::to_vec).collect();
         Some(Self { classes, weights })
     }
 
-    /// By class, of `number`, how much speaks for it; a class that was never seen has nothing for it.
-    pub(super) fn scores(&self, x: &[f64], number: usize) -> Vec<f64> {
+    /// By class, of `number`, the evidence for it; a class that was never seen has none.
+    pub(super) fn scores(&self, row: &[(u32, f64)], number: usize) -> Vec<f64> {
         let mut scores = vec![f64::NEG_INFINITY; number];
-        let linear =
-            |(weights, constant): &(Vec<f64>, f64)| constant + weights.iter().zip(x).map(|(w, x)| w * x).sum::<f64>();
-        if let ([one, other], [weights]) = (&self.classes[..], &self.weights[..]) {
-            let score = linear(weights);
+        let found: Vec<f64> = self.weights.iter().map(|weights| linear(weights, row)).collect();
+        if let ([one, other], [score]) = (&self.classes[..], &found[..]) {
             scores[*one as usize] = -score;
-            scores[*other as usize] = score;
+            scores[*other as usize] = *score;
         } else {
-            for (class, weights) in self.classes.iter().zip(&self.weights) {
-                scores[*class as usize] = linear(weights);
-            }
+            self.classes.iter().zip(found).for_each(|(class, score)| scores[*class as usize] = score);
         }
         scores
+    }
+
+    /// The parts of each output's score that come from `row`, without the constant.
+    pub(super) fn contributions(&self, row: &[(u32, f64)]) -> impl Iterator<Item = f64> {
+        self.weights.iter().map(|weights| dot(weights, row))
+    }
+}
+
+fn dot(weights: &[f64], row: &[(u32, f64)]) -> f64 {
+    row.iter().map(|(column, value)| weights[*column as usize] * value).sum()
+}
+
+/// The score of a row: the constant is behind the weights.
+fn linear(weights: &[f64], row: &[(u32, f64)]) -> f64 {
+    weights.last().copied().unwrap_or(0.0) + dot(weights, row)
+}
+
+/// The penalized negative log-likelihood of weights.
+struct Objective<'a> {
+    rows: &'a SparseRows,
+    /// By row the place of its class among those that were seen.
+    labels: Vec<usize>,
+    outputs: usize,
+}
+
+impl Objective<'_> {
+    /// Weights of one output, its constant included.
+    fn stride(&self) -> usize {
+        self.rows.width + 1
+    }
+
+    fn value_and_gradient(&self, at: &[f64]) -> (f64, Vec<f64>) {
+        let tasks = self.rows.len().div_ceil(ROWS_BY_TASK);
+        let parts: Vec<(f64, Vec<f64>)> = (0..tasks)
+            .into_par_iter()
+            .map(|task| self.part(at, task * ROWS_BY_TASK..((task + 1) * ROWS_BY_TASK).min(self.rows.len())))
+            .collect();
+        let (mut value, mut gradient) = (0.0, vec![0.0; at.len()]);
+        for (part, slope) in parts {
+            value += part;
+            gradient.iter_mut().zip(slope).for_each(|(sum, part)| *sum += part);
+        }
+        for (weights, slope) in at.chunks(self.stride()).zip(gradient.chunks_mut(self.stride())) {
+            for (weight, slope) in weights.iter().zip(slope).take(self.rows.width) {
+                value += RIDGE / 2.0 * weight * weight;
+                *slope += RIDGE * weight;
+            }
+        }
+        (value, gradient)
+    }
+
+    fn part(&self, at: &[f64], rows: std::ops::Range<usize>) -> (f64, Vec<f64>) {
+        let (mut value, mut gradient) = (0.0, vec![0.0; at.len()]);
+        let mut scores = vec![0.0; self.outputs];
+        for row in rows {
+            let (entries, label) = (self.rows.row(row), self.labels[row]);
+            for (score, weights) in scores.iter_mut().zip(at.chunks(self.stride())) {
+                *score = linear(weights, entries);
+            }
+            value += loss(&mut scores, label);
+            for (slope, part) in gradient.chunks_mut(self.stride()).zip(&scores) {
+                entries.iter().for_each(|(column, value)| slope[*column as usize] += part * value);
+                slope[self.rows.width] += part;
+            }
+        }
+        (value, gradient)
+    }
+}
+
+/// The loss of a row by its scores, which become its derivatives.
+fn loss(scores: &mut [f64], label: usize) -> f64 {
+    if let [score] = scores {
+        let (signed, sign) = if label == 1 { (*score, -1.0) } else { (-*score, 1.0) };
+        // log(1 + exp(−signed)) without overflow.
+        let small = (-signed.abs()).exp();
+        *score = sign * if signed > 0.0 { small / (1.0 + small) } else { 1.0 / (1.0 + small) };
+        return (-signed).max(0.0) + small.ln_1p();
+    }
+    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let own = scores[label];
+    scores.iter_mut().for_each(|score| *score = (*score - most).exp());
+    let sum: f64 = scores.iter().sum();
+    scores.iter_mut().for_each(|score| *score /= sum);
+    scores[label] -= 1.0;
+    sum.ln() + most - own
+}
+
+/// The minimum of a convex function of `rows` rows from `at` on: L-BFGS with halved steps (docs/methods.md §14.5).
+fn minimize(mut at: Vec<f64>, rows: usize, of: impl Fn(&[f64]) -> (f64, Vec<f64>)) -> Vec<f64> {
+    let (mut value, mut gradient) = of(&at);
+    let mut pairs: VecDeque<(Vec<f64>, Vec<f64>, f64)> = VecDeque::with_capacity(HISTORY);
+    for _ in 0..MAX_STEPS {
+        let steepest = gradient.iter().fold(0.0_f64, |most, part| most.max(part.abs()));
+        if steepest <= TOLERANCE * rows as f64 {
+            break;
+        }
+        let direction = direction(&gradient, &pairs);
+        let slope = product(&direction, &gradient);
+        let mut step = if pairs.is_empty() { 1.0 / steepest.max(1.0) } else { 1.0 };
+        let Some((next, next_value, next_gradient)) = (0..40).find_map(|_| {
+            let next: Vec<f64> = at.iter().zip(&direction).map(|(x, d)| x + step * d).collect();
+            let (found, slopes) = of(&next);
+            let is_enough = found <= value + 1e-4 * step * slope;
+            step /= 2.0;
+            is_enough.then_some((next, found, slopes))
+        }) else {
+            break;
+        };
+        let moved: Vec<f64> = next.iter().zip(&at).map(|(new, old)| new - old).collect();
+        let turned: Vec<f64> = next_gradient.iter().zip(&gradient).map(|(new, old)| new - old).collect();
+        let curvature = product(&moved, &turned);
+        if curvature > 1e-12 * product(&turned, &turned) {
+            if pairs.len() == HISTORY {
+                pairs.pop_front();
+            }
+            pairs.push_back((moved, turned, curvature));
+        }
+        (at, value, gradient) = (next, next_value, next_gradient);
+    }
+    at
+}
+
+/// The step of L-BFGS: the gradient through the inverse of the curvature that `pairs` have shown (two-loop recursion).
+fn direction(gradient: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>, f64)>) -> Vec<f64> {
+    let mut found: Vec<f64> = gradient.iter().map(|part| -part).collect();
+    let add = |to: &mut [f64], factor: f64, from: &[f64]| {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to += factor * from);
+    };
+    let mut factors = Vec::with_capacity(pairs.len());
+    for (moved, turned, curvature) in pairs.iter().rev() {
+        let factor = product(moved, &found) / curvature;
+        add(&mut found, -factor, turned);
+        factors.push(factor);
+    }
+    if let Some((_, turned, curvature)) = pairs.back() {
+        let scale = curvature / product(turned, turned);
+        found.iter_mut().for_each(|part| *part *= scale);
+    }
+    for ((moved, turned, curvature), factor) in pairs.iter().zip(factors.into_iter().rev()) {
+        let back = product(turned, &found) / curvature;
+        add(&mut found, factor - back, moved);
+    }
+    found
+}
+
+fn product(one: &[f64], other: &[f64]) -> f64 {
+    one.iter().zip(other).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A dense table with the class of each row.
+    type Table = Vec<(Vec<f64>, u32)>;
+
+    fn sparse(table: &Table) -> SparseRows {
+        let mut rows = SparseRows::new(table[0].0.len());
+        for (row, class) in table {
+            let entries = row.iter().enumerate().filter(|(_, value)| **value != 0.0);
+            rows.push(entries.map(|(column, value)| (column as u32, *value)), *class);
+        }
+        rows
+    }
+
+    /// The penalized negative log-likelihood from its definition, all classes by softmax; a model of two classes has ± half its score.
+    fn cost(table: &Table, scores: impl Fn(&[f64]) -> Vec<f64>, squares: f64) -> f64 {
+        let of = |(row, class): &(Vec<f64>, u32)| {
+            let scores = scores(row);
+            scores.iter().map(|score| score.exp()).sum::<f64>().ln() - scores[*class as usize]
+        };
+        table.iter().map(of).sum::<f64>() + RIDGE / 2.0 * squares
+    }
+
+    /// The weights, by output the constant last, found by plain descent: each weight by itself, up or down by a step that halves.
+    fn twin(table: &Table, outputs: usize) -> f64 {
+        let width = table[0].0.len() + 1;
+        let mut weights = vec![0.0; outputs * width];
+        let cost_of = |weights: &[f64]| {
+            let linear = |row: &[f64], weights: &[f64]| {
+                row.iter().zip(weights).map(|(x, w)| x * w).sum::<f64>() + weights[width - 1]
+            };
+            let scores = |row: &[f64]| match outputs {
+                1 => vec![0.0, linear(row, weights)],
+                _ => weights.chunks(width).map(|weights| linear(row, weights)).collect(),
+            };
+            let penalized = weights.iter().enumerate().filter(|(at, _)| at % width != width - 1);
+            cost(table, scores, penalized.map(|(_, w)| w * w).sum())
+        };
+        let mut best = cost_of(&weights);
+        let mut step = 1.0;
+        while step > 1e-7 {
+            let before = best;
+            for at in 0..weights.len() {
+                for change in [step, -step] {
+                    weights[at] += change;
+                    let found = cost_of(&weights);
+                    if found < best { best = found } else { weights[at] -= change }
+                }
+            }
+            if before - best < 1e-10 {
+                step /= 2.0;
+            }
+        }
+        best
+    }
+
+    fn table(classes: u32) -> impl Strategy<Value = Table> {
+        let number = prop_oneof![Just(0.0), -2.0..2.0_f64];
+        prop::collection::vec((prop::collection::vec(number, 3), 0..classes), 8..30)
+    }
+
+    /// The cost of the fitted model, by the definition.
+    fn fitted(table: &Table, classes: usize) -> Option<f64> {
+        let model = Model::fit(&sparse(table))?;
+        if model.classes.len() != classes {
+            return None;
+        }
+        let row = |row: &[f64]| row.iter().enumerate().map(|(at, x)| (at as u32, *x)).collect::<Vec<_>>();
+        let half = if classes == 2 { 0.5 } else { 1.0 };
+        let scores = |x: &[f64]| model.scores(&row(x), classes).iter().map(|score| half * score).collect();
+        let squares = model.weights.iter().flat_map(|w| &w[..w.len() - 1]).map(|w| w * w).sum();
+        Some(cost(table, scores, squares))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn the_model_of_two_classes_has_the_cost_of_its_twin(table in table(2)) {
+            if let Some(found) = fitted(&table, 2) {
+                let twin = twin(&table, 1);
+                prop_assert!((found - twin).abs() < 1e-3 * twin.max(1.0), "{found} and {twin}");
+            }
+        }
+
+        #[test]
+        fn the_model_of_three_classes_has_the_cost_of_its_twin(table in table(3)) {
+            if let Some(found) = fitted(&table, 3) {
+                let twin = twin(&table, 3);
+                prop_assert!((found - twin).abs() < 1e-3 * twin.max(1.0), "{found} and {twin}");
+            }
+        }
+    }
+
+    /// The weights that scikit-learn 1.9 finds for these rows (`LogisticRegression(C=1, tol=1e-10)`).
+    #[test]
+    fn weights_are_those_of_scikit_learn() {
+        let table: Table = (0..12_u32)
+            .map(|n| {
+                (vec![f64::from(n % 4) - 1.5, f64::from(n % 3), f64::from(n * n % 5) / 2.0], u32::from(n * 7 % 12 > 5))
+            })
+            .collect();
+        let model = Model::fit(&sparse(&table)).expect("two classes");
+        let wanted = [0.017_737_19, 0.011_225_86, -0.089_844_89, 0.067_378_22];
+        for (found, wanted) in model.weights[0].iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-4, "{:?} and {wanted:?}", model.weights);
+        }
+    }
+
+    #[test]
+    fn many_rows_of_eight_classes_take_few_steps() {
+        // One column in forty, and the class that it tells in nine of ten.
+        let mut rows = SparseRows::new(40);
+        for n in 0..4_000_u32 {
+            let class = if n % 11 == 0 { n / 11 % 8 } else { n * 13 % 40 % 8 };
+            rows.push([(n * 13 % 40, 1.0)], class);
+        }
+        let asked = std::cell::Cell::new(0);
+        let labels = rows.classes.iter().map(|class| *class as usize).collect();
+        let objective = Objective { rows: &rows, labels, outputs: 8 };
+        minimize(vec![0.0; 8 * 41], rows.len(), |at| {
+            asked.set(asked.get() + 1);
+            objective.value_and_gradient(at)
+        });
+        assert!(asked.get() < 80, "{} steps", asked.get());
+        let model = Model::fit(&rows).expect("a model");
+        let right = (0..40_u32).filter(|column| {
+            let scores = model.scores(&[(*column, 1.0)], 8);
+            (0..8).all(|class| scores[class] <= scores[*column as usize % 8])
+        });
+        assert_eq!(right.count(), 40);
     }
 }

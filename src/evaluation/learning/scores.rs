@@ -13,11 +13,41 @@ pub struct Scores {
     pub balanced_accuracy: f64,
     /// How probably a record of a class has more for the class than one of another, mean over the classes; 0.5 by guessing. [0, 1].
     pub auc: f64,
+    /// Wrong positives and negatives of a target of two classes.
+    pub errors: Option<Errors>,
+}
+
+/// Errors of the first and second type. A record counts as positive from the share on that the positive class has among the rows
+/// that were learned from: the second value, or a case of `any(…)`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Errors {
+    /// Share of the negative records that count as positive. [0, 1].
+    pub false_positives: f64,
+    /// Share of the positive records that count as negative. [0, 1].
+    pub false_negatives: f64,
+}
+
+impl Errors {
+    /// Of the true classes and the log-odds of class 1, where it has the share `prevalence` among the rows learned from.
+    fn of(truth: &[u32], scores: &[Vec<f64>], prevalence: f64) -> Self {
+        let threshold = (prevalence / (1.0 - prevalence)).ln();
+        let share = |class: u32, told: bool| {
+            let of = truth.iter().zip(scores).filter(|(truth, _)| **truth == class);
+            let (mut all, mut wrong) = (0.0_f64, 0.0);
+            for (_, scores) in of {
+                all += 1.0;
+                wrong += f64::from(u8::from((scores[1] >= threshold) == told));
+            }
+            wrong / all.max(1.0)
+        };
+        Self { false_positives: share(0, true), false_negatives: share(1, false) }
+    }
 }
 
 impl Scores {
-    /// Of the true classes and, by record and class, the scores; none where nothing is tested or all are of one class.
-    pub(super) fn of(truth: &[u32], scores: &[Vec<f64>], rows: u64) -> Option<Self> {
+    /// Of the true classes and, by record and class, the scores; none where nothing is tested or all are of one class. `prevalence` is the
+    /// share of class 1 among the rows that were learned from.
+    pub(super) fn of(truth: &[u32], scores: &[Vec<f64>], rows: u64, prevalence: f64) -> Option<Self> {
         let number = scores.first()?.len();
         let best = |scores: &Vec<f64>| {
             (0..number).max_by(|a, b| scores[*a].total_cmp(&scores[*b]).then(b.cmp(a))).unwrap_or(0) as u32
@@ -45,6 +75,7 @@ impl Scores {
                 let of_class: Vec<f64> = scores.iter().map(|scores| scores[class as usize]).collect();
                 auc(&of_class, &truth.iter().map(|truth| *truth == class).collect::<Vec<bool>>())
             }),
+            errors: (number == 2).then(|| Errors::of(truth, scores, prevalence)),
         })
     }
 }
@@ -94,8 +125,13 @@ mod tests {
     fn scores_by_hand() {
         // Three of class 0, one of class 1, all told to be 0.
         let scores = vec![vec![1.0, 0.0], vec![2.0, 0.0], vec![3.0, 0.0], vec![0.5, 0.1]];
-        let found = Scores::of(&[0, 0, 0, 1], &scores, 7).unwrap();
+        let found = Scores::of(&[0, 0, 0, 1], &scores, 7, 0.5).unwrap();
         assert_eq!((found.rows, found.accuracy, found.balanced_accuracy, found.auc), (7, 0.75, 0.5, 1.0));
-        assert!(Scores::of(&[0, 0], &scores[..2], 7).is_none());
+        // Log-odds 0.1 and 0, at odds of one half and of three fifths.
+        let errors = found.errors.unwrap();
+        assert_eq!((errors.false_positives, errors.false_negatives), (1.0, 0.0));
+        let errors = Scores::of(&[0, 0, 0, 1], &scores, 7, 0.6).unwrap().errors.unwrap();
+        assert_eq!((errors.false_positives, errors.false_negatives), (0.0, 1.0));
+        assert!(Scores::of(&[0, 0], &scores[..2], 7, 0.5).is_none());
     }
 }

@@ -10,8 +10,10 @@ fn learned(level: usize) -> Learning {
     let lines: Vec<(u32, u64, &[usize])> = (0..400).map(|row| (row, 0, &levels[..])).collect();
     let stage = Stage::new(SCHEMA, &records).group(&[3], &[4], &lines).group(&[1], &[], &[]);
     let (original, facts, groups) = stage.parts();
-    assert!(learn(original, facts, groups, 0, 1).is_none(), "the person never leaves");
-    learn(original, facts, groups, 4, 1).unwrap()
+    let leaves = |a: usize| groups.iter().any(|group| group.attributes.contains(&a));
+    let target = |a: usize| Target::parse(&original.schema.attributes[a].name, original, leaves);
+    assert!(target(0).is_err(), "the person never leaves");
+    learn(original, facts, groups, &target(4).unwrap(), |_| true, 1).unwrap()
 }
 
 #[test]
@@ -32,4 +34,68 @@ fn what_a_line_tells_is_learned_and_what_it_hides_is_not() {
 fn the_same_seed_tells_the_same() {
     let text = |of: Learning| serde_json::to_string(&of).unwrap();
     assert_eq!(text(learned(1)), text(learned(1)));
+}
+
+/// A schema of a person, an age and two diseases.
+const DISEASES: &str = r#"
+name = "ill"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "age"
+type = "integer"
+[[attribute]]
+name = "disease_0"
+type = "string"
+[[attribute]]
+name = "disease_1"
+type = "string"
+"#;
+
+#[test]
+fn any_of_several_columns_is_a_target() {
+    // Whoever is older than 70 has the disease, every second in the second column; the first 1 of 10 in between as well.
+    let of = |row: usize| {
+        let age = 20 + row * 37 % 80;
+        let (sick, second) = (age > 70 || row % 40 == 0, row % 2 == 0);
+        let disease = |is: bool| if is { "\"D1\"" } else { "\"D2\"" };
+        format!(
+            "{{\"person\":\"p{row}\",\"age\":{age},\"disease_0\":{},\"disease_1\":{}}}\n",
+            disease(sick && !second),
+            disease(sick && second)
+        )
+    };
+    let records: String = (0..800_usize).map(of).collect();
+    let exact = [0_usize, 0, 0];
+    let lines: Vec<(u32, u64, &[usize])> = (0..800).map(|row| (row, 0, &exact[..])).collect();
+    let stage = Stage::new(DISEASES, &records).group(&[1, 2, 3], &[], &lines);
+    let (original, facts, groups) = stage.parts();
+    let target = |text: &str| Target::parse(text, original, |a| a != 0);
+    let learned = learn(original, facts, groups, &target("any(disease_*) = D1").unwrap(), |_| true, 1).unwrap();
+    assert_eq!(
+        (learned.features, learned.classes),
+        (vec!["age".to_owned()], 2),
+        "the columns themselves predict nothing"
+    );
+    let (before, after) = (learned.before.unwrap(), learned.after.unwrap());
+    for scores in [&before, &after] {
+        let errors = scores.errors.unwrap();
+        assert!(scores.auc > 0.95 && errors.false_positives < 0.25 && errors.false_negatives < 0.1, "{scores:?}");
+    }
+    assert!((before.auc - after.auc).abs() < 0.01, "the lines are the records");
+    let weights = &learned.coefficients[0];
+    assert_eq!((weights.attribute.as_str(), weights.before, weights.after), ("age", Some(100.0), Some(100.0)));
+    // One column alone shows half of the cases.
+    let one = learn(original, facts, groups, &target("any(disease_0) = D1").unwrap(), |a| a == 1, 1).unwrap();
+    assert!(one.majority > learned.majority, "{} and {}", one.majority, learned.majority);
+    for (text, error) in [
+        ("any(disease_*) = D9", TargetError::NoSuchValue("any(disease_*) = D9".into(), "D9".into())),
+        ("any(person) = p1", TargetError::NothingLeaves("any(person) = p1".into())),
+        ("any(disease_*) D1", TargetError::Unreadable("any(disease_*) D1".into())),
+        ("illness", TargetError::NothingLeaves("illness".into())),
+    ] {
+        assert_eq!(target(text).unwrap_err(), error);
+    }
 }
