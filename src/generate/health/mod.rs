@@ -5,10 +5,17 @@
 //! SNPs follow the other tables, names and codes are invented. It is full of what a search for quasi-identifiers has to
 //! cope with: near-identifiers, long tails, functional dependencies (zip → city → state → country, birthday → age and
 //! zodiac, centimeters → feet), and sparse columns.
+//!
+//! Three diseases depend on the person: on age, sex, weight, height, blood type and a variant of a gene, and a drug is taken for each
+//! ([`risks`]).
 
 mod names;
+mod risks;
+
+pub use risks::CORONARY_ARTERY_DISEASE;
 
 use self::names::{name, word};
+use self::risks::{Course, DISEASES, Factors};
 use super::RecordStream;
 use super::dice::{Dice, mix, pow};
 use super::layout::{Cell, Layout, Line, csv_header};
@@ -47,7 +54,7 @@ pub struct HealthSettings {
     /// The same seed gives the same records.
     pub seed: u64,
     /// Draw each family (diseases, drugs, SNPs, genes) once a record, so that its twenty columns are identical: what
-    /// the generator published with [POD] does. By default they are drawn independently of each other.
+    /// the generator published with [POD] does; no disease depends on the person then. By default they are drawn independently of each other.
     pub legacy: bool,
     /// How records are written down.
     pub layout: Layout,
@@ -58,6 +65,8 @@ pub struct HealthSettings {
 pub struct Health {
     settings: HealthSettings,
     dice: Dice,
+    /// Draws of the diseases that depend on the person.
+    risk_dice: Dice,
     written: u64,
     shares: Shares,
 }
@@ -149,17 +158,35 @@ impl Shares {
     }
 }
 
+/// A value of a family: one of the drawn ones, or that of a disease which depends on the person.
+#[derive(Clone, Copy, Debug)]
+enum Member {
+    Drawn(usize),
+    Risk(&'static str),
+}
+
 /// The four families of one record: which value, if any.
-type Families = [[Option<usize>; FAMILY]; 4];
+type Families = [[Option<Member>; FAMILY]; 4];
+
+/// Puts a value where the main ones stand: at the first place in half of the records, at each further one in half of the rest; where another
+/// such value stands, at the next place.
+fn put(values: &mut [Option<Member>; FAMILY], value: &'static str, bits: u64) {
+    let first = (bits.trailing_zeros() as usize).min(FAMILY - 1);
+    let is_free = |at: &usize| !matches!(values[*at], Some(Member::Risk(_)));
+    if let Some(at) = (first..FAMILY).chain(0..first).find(is_free) {
+        values[at] = Some(Member::Risk(value));
+    }
+}
 
 impl Health {
     /// A stream with these settings.
     #[must_use]
     pub fn new(settings: HealthSettings) -> Self {
-        Self { dice: Dice::new(settings.seed, 1), settings, written: 0, shares: Shares::new() }
+        let (dice, risk_dice) = (Dice::new(settings.seed, 1), Dice::new(settings.seed, 2));
+        Self { dice, risk_dice, settings, written: 0, shares: Shares::new() }
     }
 
-    fn families(&mut self) -> Families {
+    fn families(&mut self, factors: &Factors) -> Families {
         let mut families: Families = [[None; FAMILY]; 4];
         let drawn = if self.settings.legacy { 1 } else { FAMILY };
         for member in 0..drawn {
@@ -167,7 +194,7 @@ impl Health {
             let filled = 0.73 * pow(0.8, member as f64);
             for (family, values) in families.iter_mut().enumerate() {
                 let (there, bits) = (self.dice.chance(filled), self.dice.bits());
-                values[member] = there.then(|| self.shares.families[family].pick(bits));
+                values[member] = there.then(|| Member::Drawn(self.shares.families[family].pick(bits)));
             }
             // Half of the drugs are the one that is given for the disease beside it.
             let treated = self.dice.chance(0.5);
@@ -179,11 +206,32 @@ impl Health {
             let (first, rest) = values.split_at_mut(drawn);
             rest.fill(first[0]);
         }
+        if !self.settings.legacy {
+            self.draw_risks(factors, &mut families);
+        }
         families
     }
 
-    fn write_families(&mut self, line: &mut Line<'_>) {
-        let families = self.families();
+    /// Adds the diseases that depend on the person, the drugs that are taken for them, and the variants.
+    fn draw_risks(&mut self, factors: &Factors, families: &mut Families) {
+        let [diseases, drugs, snps, _] = families;
+        for disease in &DISEASES {
+            let Course { is_sick, is_carrier, takes_drug } = disease.draw(factors, &mut self.risk_dice);
+            let places = [self.risk_dice.bits(), self.risk_dice.bits(), self.risk_dice.bits()];
+            if is_sick {
+                put(diseases, disease.doid, places[0]);
+            }
+            if takes_drug {
+                put(drugs, disease.drug, places[1]);
+            }
+            if is_carrier {
+                put(snps, disease.snp, places[2]);
+            }
+        }
+    }
+
+    fn write_families(&mut self, factors: &Factors, line: &mut Line<'_>) {
+        let families = self.families(factors);
         let mut text = String::new();
         for (family, fields) in FAMILIES.iter().enumerate() {
             for (field, value) in fields.iter().zip(families[family]) {
@@ -192,6 +240,13 @@ impl Health {
                     continue;
                 };
                 text.clear();
+                let value = match value {
+                    Member::Drawn(value) => value,
+                    Member::Risk(name) => {
+                        line.text(field, Cell::Value(name));
+                        continue;
+                    }
+                };
                 match family {
                     0 => text.push_str(&format!("DOID:{}", 100 + value * 119)),
                     1 => text.push_str(&word(60_000 + value)),
@@ -217,7 +272,7 @@ impl RecordStream for Health {
         let person = Person::draw(&self.shares, &mut self.dice);
         let mut line = Line::open(self.settings.layout, out);
         person.write(number, &mut line);
-        self.write_families(&mut line);
+        self.write_families(&person.factors(), &mut line);
         line.close();
     }
 
@@ -243,6 +298,11 @@ struct Person {
     bits: [u64; 3],
 }
 
+/// In centimeters.
+fn mean_height(female: bool) -> f64 {
+    if female { 165.0 } else { 178.0 }
+}
+
 impl Person {
     fn draw(shares: &Shares, dice: &mut Dice) -> Self {
         let female = dice.chance(0.5);
@@ -254,7 +314,7 @@ impl Person {
         });
         let blood_bits = dice.bits();
         let blood_type = home.map_or("Other", |_| BLOOD_TYPES[shares.blood_types.pick(blood_bits)].0);
-        let centimeters = (if female { 165.0 } else { 178.0 } + 7.0 * dice.bell()).round().clamp(140.0, 222.0);
+        let centimeters = (mean_height(female) + 7.0 * dice.bell()).round().clamp(140.0, 222.0);
         let mass_index = (25.0 + 4.5 * dice.bell()).max(16.0);
         Self {
             female,
@@ -269,6 +329,23 @@ impl Person {
             occupation: shares.occupations.pick(dice.bits()),
             vehicle: shares.vehicles.pick(dice.bits()),
             bits: [dice.bits(), dice.bits(), dice.bits()],
+        }
+    }
+
+    /// Years completed on 1 January 2022: the difference of the years, less one but for those born on the day.
+    fn age(&self) -> i32 {
+        let birthday = date(self.birthday * DAY);
+        2_022 - birthday.year() - i32::from((birthday.month(), birthday.day()) != (1, 1))
+    }
+
+    fn factors(&self) -> Factors {
+        let meters = self.centimeters as f64 / 100.0;
+        Factors {
+            is_male: !self.female,
+            age: self.age().into(),
+            mass_index: self.kilograms_tenths as f64 / 10.0 / (meters * meters),
+            height: self.centimeters as f64 - mean_height(self.female),
+            blood_type: self.blood_type,
         }
     }
 
@@ -325,9 +402,7 @@ impl Person {
         let birthday = date(self.birthday * DAY);
         let text = birthday.to_string();
         line.text("birthday", Cell::Value(&text));
-        // Years completed on 1 January 2022: the difference of the years, less one but for those born on the day.
-        let age = 2_022 - birthday.year() - i32::from(!text.ends_with("-01-01"));
-        line.integer("age", Cell::Value(age.into()));
+        line.integer("age", Cell::Value(self.age().into()));
         let day = &text.as_bytes()[5..];
         let sign = ZODIAC.iter().find(|(last, _)| day <= &last[..]).map_or("Capricorn", |(_, sign)| sign);
         line.text("zodiac", Cell::Value(sign));
