@@ -5,13 +5,13 @@
 #   benches/evaluate.sh THRONG DATA_FOLDER WORK_FOLDER [PART…]
 #
 # THRONG is the binary, DATA_FOLDER has adult/adult.csv and lifesnaps/daily.csv, WORK_FOLDER takes what the runs write (some
-# GB; the folders of earlier runs in it are replaced). PARTs: adult, lifesnaps, health, wearable, learning; all without any.
+# GB; the folders of earlier runs in it are replaced). PARTs: adult, lifesnaps, health, wearable, learning, disease; all without any.
 # Needs jq. How it goes, and what is odd, is told on the standard error.
 set -euo pipefail
 export LC_ALL=C
 
 if [ $# -lt 3 ]; then
-    echo "usage: $0 THRONG DATA_FOLDER WORK_FOLDER [adult|lifesnaps|health|wearable|learning]…" >&2
+    echo "usage: $0 THRONG DATA_FOLDER WORK_FOLDER [adult|lifesnaps|health|wearable|learning|disease]…" >&2
     exit 2
 fi
 throng=$(realpath -- "$1")
@@ -108,7 +108,7 @@ measure() {
 # every NAME DATA ORIGINAL GIVEN: the five presets with groups by price, then the other ways of grouping.
 every() {
     local name=$1 config=$work/$1.toml preset groups
-    for preset in k-anonymous default a b c; do
+    for preset in k-anonymous coverage a b c; do
         measure "$name.$preset.price" "$config" "$3" "$2" "$preset" price
     done
     if [ "$4" = given ]; then measure "$name.k-anonymous.given" "$work/$name.given.toml" "$3" "$2" k-anonymous given; fi
@@ -124,7 +124,7 @@ learn() {
     for wish in no yes; do
         config=$4
         if [ "$wish" = yes ]; then config=$work/$name.wish.toml; fi
-        for preset in k-anonymous default; do
+        for preset in k-anonymous coverage; do
             release "$name.learn.$preset.$wish" "$config" "$original" "$preset" price || continue
             "$throng" evaluate "$original" "$place/out.ndjson" -c "$config" --lineage "$place/lineage.ndjson" --target "$5" --json \
                 >"$place/worth.json" 2>"$place/worth.errors"
@@ -175,7 +175,7 @@ fi
 if asked health; then every health health "$work/health.ndjson" none; fi
 if asked wearable; then THRONG__BATCH__MAX_RECORDS=10000 every wearable wearable "$work/wearable.ndjson" given; fi
 
-# In the place of coronary artery disease, which no generated record has: whether one of a person's twenty diseases is the most frequent one.
+# Whether one of a person's twenty diseases is the most frequent of those that depend on nothing.
 # The diseases themselves are taken out, so that it has to be learned from the drugs, half of which are given for the disease beside them.
 jq -c '[to_entries[] | select(.key | startswith("disease_"))] as $ill | with_entries(select(.key | startswith("disease_") | not))
     | .ill = (if any($ill[]; .value == "DOID:100") then "yes" else "no" end)' "$work/health.ndjson" >"$work/ill.ndjson"
@@ -186,6 +186,46 @@ if asked learning; then
     learn lifesnaps LifeSnaps "$data/lifesnaps/daily.csv" "$work/lifesnaps.toml" steps '"steps", "distance", "calories", "moderately_active_minutes"'
     learn ill health "$work/ill.ndjson" "$work/ill.toml" ill '"ill", "drug_0", "drug_1", "drug_2", "drug_3"'
 fi
+
+# The medical use case of [POD] 6.4: coronary artery disease by eight attributes, one treatment a column.
+disease() {
+    local original=$work/cohort.ndjson features=(age centimeters kilograms blood_type drug_0 drug_1 drug_2 snp_0) treatment
+    "$throng" generate health --records 50000 --seed 1 -o "$original"
+    awk 'BEGIN { RS = ""; ORS = "\n\n" } /^name = "health"|\nname = "health"/ || /\nname = "(age|centimeters|kilograms|blood_type|drug_[012]|snp_0|disease_[0-3])"/' \
+        schemas/health.toml >"$work/cohort.schema.toml"
+    for treatment in composition a compartmentation perturbation suppression generalization groups wish; do
+        { awk -v schema="$work/cohort.schema.toml" '/^file = / { print "file = \"" schema "\""; next } { print }' "$work/health.toml" &&
+            case $treatment in
+            compartmentation) printf '[[treatment.rule]]\ntreat = "compartment"\n' ;;
+            perturbation) printf '[[treatment.rule]]\nattributes = ["age", "centimeters", "kilograms"]\ntreat = "perturb"\n' ;;
+            suppression) printf '[[treatment.rule]]\ntreat = "suppress_cell"\n' ;;
+            wish) printf '[[keep]]\nattributes = ["disease_0", "age", "drug_0"]\nweight = 3\n' ;;
+            esac; } >"$work/cohort.$treatment.toml"
+        local preset=k-anonymous groups=given
+        case $treatment in composition) preset=coverage ;; a) preset=a ;; esac
+        case $treatment in composition | a | compartmentation | groups | wish) groups=price ;; esac
+        THRONG__BATCH__MAX_RECORDS=10000 release "cohort.$treatment" "$work/cohort.$treatment.toml" "$original" "$preset" "$groups" || continue
+        "$throng" evaluate "$original" "$place/out.ndjson" -c "$work/cohort.$treatment.toml" --lineage "$place/lineage.ndjson" --queries 1 \
+            --target "any(disease_*) = DOID:3393" "${features[@]/#/--feature=}" --json >"$work/cohort.$treatment.json" 2>"$place/worth.errors"
+    done
+    # shellcheck disable=SC2016
+    local rows='def digits($n): . * pow(10; $n) | round / pow(10; $n);
+        map(.learning[0]) as $all |
+        def row($name; f; before): "| \($name) | " + ([($all[0] | before), ($all[] | f)] | map(if . == null then "–" else digits($digits) | tostring end) | join(" | ")) + " |";
+        row("false positives"; .after.errors.false_positives; .whole.errors.false_positives),
+        row("false negatives"; .after.errors.false_negatives; .whole.errors.false_negatives),
+        row("AUC"; .after.auc; .whole.auc)'
+    local weights='map(.learning[0].coefficients) as $all | $all[0] | to_entries[] | . as $at |
+        "| \(.value.attribute) | " + ([.value.whole, ($all[] | .[$at.key].after)] | map(if . == null then "–" else . * 10 | round / 10 | tostring end) | join(" | ")) + " |"'
+    local files=("$work"/cohort.{composition,a,compartmentation,perturbation,suppression,generalization,groups,wish}.json)
+    local head='| | before | composition | composition A | compartments | perturbation | suppression | generalization | groups by price | with a wish |'
+    printf '%s\n|---|---|---|---|---|---|---|---|---|---|\n' "$head"
+    jq -rs --argjson digits 3 "$rows" "${files[@]}"
+    printf '\n%s\n|---|---|---|---|---|---|---|---|---|---|\n' "$head"
+    jq -rs "$weights" "${files[@]}"
+    echo
+}
+if asked disease; then disease; fi
 
 cat <<'HEAD'
 | data | preset | groups | loss | loss of all | pairwise information | cells exact | nothing | falsified | data score | distortion |

@@ -128,7 +128,10 @@ pub fn learn(
     };
     let (tested, trained) = (drawn(true), drawn(false));
     let records = Records { original, facts, classes: &classes, tested, trained };
-    let lines = learnable(&own_groups, &split, &mut dice);
+    // A line without any feature would only add to the share of its class.
+    let has_feature = |group: &&&ReleasedGroup| own.iter().any(|a| group.attributes.contains(a));
+    let teaching: Vec<&ReleasedGroup> = own_groups.iter().filter(has_feature).copied().collect();
+    let lines = learnable(&teaching, &split, &mut dice);
     let (whole, before) = (records.fit(&every), records.fit(&own));
     let after = records.fit_lines(&own, lines.into_iter());
     let truth = records.truth();

