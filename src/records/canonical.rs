@@ -180,7 +180,15 @@ impl Typing {
         self.missing.matches(text, untyped)
     }
 
-    /// The typing of values that have been converted already: those of hierarchies, and what leaves.
+    /// The typing of canonical texts that are read again: dates are as ISO 8601 writes them, nothing is converted, and no text says that
+    /// there is no value.
+    #[must_use]
+    pub fn released(&self) -> Self {
+        let numeric = matches!(self.kind, Type::Integer | Type::Float);
+        Self { conversion: None, missing: Missing::new(Some(Vec::new()), numeric), dates: Dates::Iso, ..self.clone() }
+    }
+
+    /// The typing of values that have been converted already: those of hierarchies.
     pub fn converted_already(&self) -> Cow<'_, Self> {
         match self.conversion {
             None => Cow::Borrowed(self),
@@ -354,11 +362,19 @@ impl Typing {
             return Err("outside latitude -90 to 90 or longitude -180 to 180");
         }
         out.push('"');
-        self.push_float(out, latitude);
+        self.push_float(out, self.within(latitude, 90));
         out.push(',');
-        self.push_float(out, longitude);
+        self.push_float(out, self.within(longitude, 180));
         out.push('"');
         Ok(())
+    }
+
+    /// Degrees that are not rounded beyond `limit`.
+    fn within(&self, degrees: f64, limit: i64) -> f64 {
+        let Rounding::Step { ticks, decimals } = self.rounding else { return degrees };
+        let whole = 10_i64.pow(decimals);
+        let most = (limit * whole / ticks * ticks) as f64 / whole as f64;
+        degrees.clamp(-most, most)
     }
 }
 

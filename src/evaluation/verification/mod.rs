@@ -39,7 +39,7 @@ pub fn recount(
     lineage: Option<&Path>,
 ) -> Result<Recount, EvaluationError> {
     let mut findings = Findings::default();
-    let mut spelling = spelled::Spelling::new(config, schema)?;
+    let mut spelling = spelled::Spelling::new(schema);
     let groups = if config.sink.rows == Rows::Joined {
         let told = lineage.map(|lineage| told::groups(lineage, shapes)).transpose()?;
         lines::read_joined((config, schema), shapes, path, told, &mut spelling, &mut findings)?
@@ -98,5 +98,7 @@ fn not_checked(config: &Config, told: bool, people: bool) -> Vec<&'static str> {
     open
 }
 
+#[cfg(test)]
+mod round_trip_tests;
 #[cfg(test)]
 mod tests;

@@ -1,20 +1,16 @@
 //! Whether a printed cell is one that its attribute may have: a canonical value, or a label of its hierarchy.
 //!
-//! A label is known by a value below it: the listed values of a tree, and for the other hierarchies a value that its own text
-//! spells (the lower end of an interval or its middle, the first day of a month, the kept characters).
+//! A value is one whose canonical text, read as text that has left already, is itself. A label is known by a value below it: the listed
+//! values of a tree, and for the other hierarchies values that its own text spells (points of an interval or of a cell of a grid, moments of a
+//! calendar unit, the kept characters and others). Nothing is remembered of one attribute that would run full.
 
-use crate::config::Config;
-use crate::evaluation::error::EvaluationError;
-use crate::records::codebook::{ABSENT, Codebook, FIRST_VALUE, NULL};
-use crate::records::digest::DigestKey;
-use crate::records::hierarchy::Hierarchy;
-use crate::records::moment::DAY;
+use crate::records::canonical::{Canonical, Type};
+use crate::records::hierarchy::{Cover, Hierarchy};
+use crate::records::moment;
 use crate::records::raw::Token;
-use crate::records::schema::{Attribute, Schema};
-use crate::start::memory::max_dictionary_values;
-use crate::start::sampling::SamplingError;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use crate::records::schema::{Attribute, Role, Schema};
+use crate::records::shapes;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a cell is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,25 +25,14 @@ pub(super) enum Spelled {
 
 /// The attributes as they may be printed.
 pub(super) struct Spelling {
-    books: Vec<Codebook>,
+    attributes: Vec<Printed>,
     known: Vec<BTreeMap<String, Option<Spelled>>>,
 }
 
 impl Spelling {
-    pub(super) fn new(config: &Config, schema: &Schema) -> Result<Self, EvaluationError> {
-        let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
-        let mut books = Vec::with_capacity(schema.attributes.len());
-        for attribute in &schema.attributes {
-            let book = Codebook::new(Arc::new(attribute.released()), &key, max_dictionary_values(config, schema));
-            let mut book = book.map_err(SamplingError::Codebook)?;
-            if let Hierarchy::Tree(tree) = &attribute.hierarchy {
-                tree.listed().into_iter().for_each(|value| {
-                    book.encode_canonical(value);
-                });
-            }
-            books.push(book);
-        }
-        Ok(Self { known: vec![BTreeMap::new(); books.len()], books })
+    pub(super) fn new(schema: &Schema) -> Self {
+        let attributes: Vec<Printed> = schema.attributes.iter().map(|attribute| Printed::new(attribute)).collect();
+        Self { known: vec![BTreeMap::new(); attributes.len()], attributes }
     }
 
     /// What a JSON text (empty for an absent one) is of an attribute; none where it is nothing that may leave.
@@ -55,101 +40,144 @@ impl Spelling {
         if let Some(known) = self.known[attribute].get(text) {
             return *known;
         }
-        let judged = judge(&mut self.books[attribute], text);
+        let judged = self.attributes[attribute].judge(text);
         self.known[attribute].insert(text.to_owned(), judged);
         judged
     }
 }
 
-fn judge(book: &mut Codebook, text: &str) -> Option<Spelled> {
-    match text {
-        "\"*\"" => return Some(Spelled::Suppressed),
-        "" | "null" => return Some(Spelled::Exact),
-        _ => {}
+/// One attribute as it may be printed.
+struct Printed {
+    /// Its values are read as text that has left already.
+    attribute: Attribute,
+    /// The labels of a tree.
+    labels: BTreeSet<String>,
+}
+
+impl Printed {
+    fn new(attribute: &Attribute) -> Self {
+        let attribute = attribute.released();
+        let mut labels = BTreeSet::new();
+        if let Hierarchy::Tree(tree) = &attribute.hierarchy {
+            for value in tree.listed() {
+                labels.extend(labels_above(&attribute.hierarchy, value));
+            }
+        }
+        Self { attribute, labels }
     }
-    let string: Option<String> = serde_json::from_str(text).ok();
-    // A string that starts with an escaped `*` stands for the raw one.
-    let own = |string: &str| string.strip_prefix('\\').filter(|rest| *rest == "*").unwrap_or(string).to_owned();
-    let token = match (&string, text) {
-        (Some(string), _) => own(string),
-        (None, text) => text.to_owned(),
-    };
-    let bare = match (string.is_some(), text) {
-        (true, _) => Token::Text(&token),
-        (false, "true") => Token::Bool(true),
-        (false, "false") => Token::Bool(false),
-        (false, _) => Token::Number(&token),
-    };
-    if let Ok(code) = book.encode(bare)
-        && (code >= FIRST_VALUE || code == NULL || code == ABSENT)
-        && book.text(book.cell(code, 0)) == text
-    {
-        return Some(Spelled::Exact);
+
+    fn judge(&self, text: &str) -> Option<Spelled> {
+        match text {
+            "\"*\"" => return Some(Spelled::Suppressed),
+            "" | "null" => return Some(Spelled::Exact),
+            _ => {}
+        }
+        let string: Option<String> = serde_json::from_str(text).ok();
+        if self.is_value(string.as_deref(), text) {
+            return Some(Spelled::Exact);
+        }
+        let string = string?;
+        let is_label = self.labels.contains(text) || self.examples(&string).any(|value| self.has_label(&value, text));
+        is_label.then_some(Spelled::Label)
     }
-    let early = string.iter().flat_map(|_| earliest(book.attribute()));
-    let examples: Vec<String> = string.iter().flat_map(|string| examples(string)).chain(early).collect();
-    for example in examples {
-        // Numbers are read from texts too.
-        for token in [Token::Untyped(&example), Token::Text(&example)] {
-            if let Ok(code) = book.encode(token)
-                && code >= FIRST_VALUE
-                && (1..book.levels()).any(|level| book.text(book.cell(code, level)) == text)
-            {
-                return Some(Spelled::Label);
+
+    /// Whether `text` is the canonical text of a value that its hierarchy covers, and that names nobody by its shape.
+    fn is_value(&self, string: Option<&str>, text: &str) -> bool {
+        // A text of `*` behind backslashes stands for the raw one, which has one backslash less.
+        let is_escaped =
+            |string: &&str| string.len() > 1 && string.ends_with('*') && string.trim_start_matches('\\') == "*";
+        let token = match (string, text) {
+            (Some(string), _) => Token::Text(if is_escaped(&string) { &string[1..] } else { string }),
+            (None, "true") => Token::Bool(true),
+            (None, "false") => Token::Bool(false),
+            (None, number) => Token::Number(number),
+        };
+        let names_somebody = |canonical: &str| {
+            let is_guarded = self.attribute.role != Role::Insensitive && self.attribute.kind() == Type::String;
+            is_guarded && shapes::within(canonical).is_some()
+        };
+        self.canonical(token).is_some_and(|canonical| {
+            canonical == text && self.attribute.hierarchy.covers(text).is_some() && !names_somebody(text)
+        })
+    }
+
+    fn canonical(&self, token: Token<'_>) -> Option<String> {
+        let mut canonical = String::new();
+        let read = self.attribute.typing.canonical(token, &mut canonical).ok()?;
+        (read == Canonical::Value).then_some(canonical)
+    }
+
+    /// Whether a level shows `text` of a value.
+    fn has_label(&self, value: &str, text: &str) -> bool {
+        let canonical = self.canonical(Token::Text(value));
+        canonical
+            .is_some_and(|canonical| labels_above(&self.attribute.hierarchy, &canonical).any(|label| label == text))
+    }
+
+    /// Values that a label may cover, by its own text.
+    fn examples<'a>(&'a self, label: &'a str) -> Box<dyn Iterator<Item = String> + 'a> {
+        match &self.attribute.hierarchy {
+            Hierarchy::Flat | Hierarchy::Tree(_) => Box::new(std::iter::empty()),
+            Hierarchy::Ruler(_) => Box::new(sides(label).into_iter().flat_map(|[low, high]| points(low, high))),
+            Hierarchy::Prefix(_) => Box::new(unmasked(label)),
+            Hierarchy::Calendar(calendar) => {
+                let first = calendar.domain().map(|(first, _)| first);
+                Box::new(moments(label).chain(first).flat_map(later).filter_map(moment::rfc3339))
+            }
+            Hierarchy::Grid(_) => {
+                let sides: Vec<(f64, f64)> = label.split(',').filter_map(side).collect();
+                let [latitude, longitude] = sides[..] else { return Box::new(std::iter::empty()) };
+                let at = move |latitude: String| {
+                    points(longitude.0, longitude.1).map(move |longitude| format!("{latitude},{longitude}"))
+                };
+                Box::new(points(latitude.0, latitude.1).flat_map(at))
             }
         }
     }
-    // Labels of trees, and of values met before.
-    book.cell_of(text).map(|cell| if book.is_exact(cell) { Spelled::Exact } else { Spelled::Label })
 }
 
-/// The first moments of a domain: the first unit of a calendar may begin before it.
-fn earliest(attribute: &Attribute) -> Vec<String> {
-    let Hierarchy::Calendar(calendar) = &attribute.hierarchy else { return Vec::new() };
-    let Some((first, _)) = calendar.domain() else { return Vec::new() };
-    // Where values are rounded, the very first may be rounded out of the domain.
-    let moments = [0, DAY / 86_400, DAY / 1_440, DAY / 24, DAY]
-        .into_iter()
-        .filter_map(|later| chrono::DateTime::from_timestamp_millis(first + later));
-    moments
-        .flat_map(|at| [at.format("%F").to_string(), at.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)])
-        .collect()
+/// What the levels show of a canonical value that is more than itself.
+fn labels_above(hierarchy: &Hierarchy, canonical: &str) -> impl Iterator<Item = String> {
+    hierarchy.covers(canonical).into_iter().flatten().filter_map(|cover| match cover {
+        Cover::Set { text, .. } => Some(text),
+        Cover::Root | Cover::Value => None,
+    })
 }
 
-/// Values that a label may cover, by its own text.
-fn examples(label: &str) -> Vec<String> {
-    let mut examples = Vec::new();
-    // Intervals: `30-39`, `-5--1`, `[36.5,37)`.
+/// The ends of an interval: `30-39`, `-5--1`, `[36.5,37)`.
+fn sides(label: &str) -> Option<[f64; 2]> {
     let inner = label.strip_prefix('[').map(|rest| rest.trim_end_matches([')', ']']));
     let dash = label.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
-    let sides = inner.and_then(|inner| inner.split_once(',')).or(dash.map(|at| (&label[..at], &label[at + 1..])));
-    if let Some((low, high)) = sides {
-        examples.push(low.to_owned());
-        examples.extend(middle(low, high));
-    }
-    // Masked characters.
-    if label.contains('*') {
-        examples.extend(["0", "a"].map(|filling| label.replace('*', filling)));
-    }
-    // Cells of a grid: `47.3..47.4,8.5..8.6`.
-    let sides: Vec<&str> = label.split(',').filter_map(|side| side.split_once("..").map(|(low, _)| low)).collect();
-    if let [latitude, longitude] = sides[..] {
-        examples.push(format!("{latitude},{longitude}"));
-    }
-    examples.extend(moments(label));
-    examples
+    let (low, high) =
+        inner.and_then(|inner| inner.split_once(',')).or(dash.map(|at| (&label[..at], &label[at + 1..])))?;
+    Some([low.parse().ok()?, high.parse().ok()?])
 }
 
-/// A value between the ends of an interval: where values are rounded, its ends may be none.
-fn middle(low: &str, high: &str) -> Option<String> {
-    let (from, to): (f64, f64) = (low.parse().ok()?, high.parse().ok()?);
-    let middle = from.midpoint(to);
-    let is_whole = !low.contains('.') && !high.contains('.') && !high.is_empty();
-    Some(if is_whole && to - from > 1.0 { middle.floor() } else { middle }.to_string())
+/// The ends of a side of a grid's cell: `47.3..47.4`.
+fn side(label: &str) -> Option<(f64, f64)> {
+    let (low, high) = label.split_once("..")?;
+    Some((low.parse().ok()?, high.parse().ok()?))
+}
+
+/// Points of an interval: where values are rounded, its ends may be none. Whole numbers among them, for integers.
+fn points(low: f64, high: f64) -> impl Iterator<Item = String> {
+    const PARTS: u32 = 16;
+    let at = move |part: u32| low + (high - low) * f64::from(part) / f64::from(PARTS);
+    (0..=PARTS).map(at).flat_map(|point| [point, point.floor()]).map(|point| point.to_string())
+}
+
+/// Texts of which a masked one shows the first characters: as many of its last stars as may be masked are filled.
+fn unmasked(label: &str) -> impl Iterator<Item = String> {
+    let stars = label.chars().rev().take_while(|c| *c == '*').count();
+    (1..=stars).rev().flat_map(move |masked| {
+        let kept = &label[..label.len() - masked];
+        // Digits for texts that are numbers, and letters.
+        ["0", "a"].map(|filling| format!("{kept}{}", filling.repeat(masked)))
+    })
 }
 
 /// The first moment of a calendar unit.
-fn moments(label: &str) -> Vec<String> {
+fn moments(label: &str) -> impl Iterator<Item = i64> {
     let first = label.split('/').next().unwrap_or(label);
     let day = match first.split_once('-') {
         None => format!("{first}-01-01"),
@@ -168,6 +196,11 @@ fn moments(label: &str) -> Vec<String> {
         Some(_) if first.len() == 7 => format!("{first}-01"),
         Some(_) => first.to_owned(),
     };
-    let clock = |rest: &str| format!("{day}{rest}");
-    ["", "T00:00:00Z", ":00:00Z", ":00Z", "Z", "T00:00:00"].map(clock).to_vec()
+    ["", ":00", "Z"].into_iter().filter_map(move |rest| moment::parse(&format!("{day}{rest}")))
+}
+
+/// A moment and later ones: where values are rounded, or a domain begins within a unit, its first moment may be no value.
+fn later(first: i64) -> impl Iterator<Item = i64> {
+    const DAY: i64 = moment::DAY;
+    [0, 1_000, 60_000, 3_600_000, DAY, 7 * DAY, 31 * DAY, 92 * DAY, 366 * DAY].into_iter().map(move |span| first + span)
 }

@@ -1,5 +1,4 @@
 use super::spelled::{Spelled, Spelling};
-use crate::config::Config;
 use crate::records::codebook::{Codebook, FIRST_VALUE};
 use crate::records::digest::DigestKey;
 use crate::records::raw::Token;
@@ -64,7 +63,7 @@ fn what_the_codebook_prints_is_known_to_who_knows_the_hierarchies() {
             for level in 0..book.levels() {
                 let cell = book.cell(code, level);
                 let text = book.text(cell).to_owned();
-                let mut spelling = Spelling::new(&Config::default(), &schema).unwrap();
+                let mut spelling = Spelling::new(&schema);
                 let found = spelling.judge(attribute, &text);
                 let expected = match () {
                     () if text == "\"*\"" => Spelled::Suppressed,
@@ -80,7 +79,7 @@ fn what_the_codebook_prints_is_known_to_who_knows_the_hierarchies() {
 #[test]
 fn what_no_level_prints_is_known_too() {
     let schema = Schema::parse(SCHEMA, "s.toml", Path::new(".")).unwrap();
-    let mut spelling = Spelling::new(&Config::default(), &schema).unwrap();
+    let mut spelling = Spelling::new(&schema);
     for (attribute, text) in [
         (0, "\"30-40\""),
         (0, "\"31-39\""),

@@ -77,6 +77,11 @@ pub enum Treatment {
 }
 
 impl Treatment {
+    /// Whether a number may give way to one that is not its person's.
+    pub fn is_untruthful(self) -> bool {
+        matches!(self, Self::Perturb | Self::Aggregate)
+    }
+
     /// Whether the attribute may leave at `level`, where `top` is that of `*`.
     pub fn allows(self, level: usize, top: usize) -> bool {
         match self {
@@ -198,10 +203,10 @@ impl Attribute {
         self.typing.kind
     }
 
-    /// The same attribute in what has left: its values are converted already.
+    /// The same attribute in what has left: its values are canonical texts.
     #[must_use]
     pub fn released(&self) -> Self {
-        Self { typing: self.typing.converted_already().into_owned(), ..self.clone() }
+        Self { typing: self.typing.released(), ..self.clone() }
     }
 
     /// The column of flat formats: the column, or the last segment of the pointer, unescaped, or the name where there is none.
