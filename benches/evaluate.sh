@@ -48,7 +48,7 @@ attacks='
       (worst(.attack | startswith("joining by") and . != "joining by covariance") | line(false)),
       (worst(named("joining by covariance")) | line(true)),
       (worst(named("presence")) | line(true)),
-      (worst(named("sequences") and (.open | not)) | line(false)),
+      (worst(named("sequences") and .judged != "open") | line(false)),
       (worst(named("exclusion")) | line(false)),
       (worst(named("downcoding")) | line(false)),
       (worst(named("composition")) | line(true)),

@@ -52,8 +52,7 @@ pub struct AnonymizeArgs {
     /// The configuration (config/adult-anonymize.toml is a ready one)
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
-    /// Where the release goes. A file that is there is replaced, of a directory (Parquet) only segments of an earlier release.
-    /// Required, but with --frontier
+    /// Where the release goes. A file that is there is replaced. Required, but with --frontier
     #[arg(short, long, value_name = "OUTPUT", required_unless_present = "frontier")]
     output: Option<PathBuf>,
     /// Where the catalog of counterfeits goes, one JSON line a group; in the place of anonymize.ceiling.catalog

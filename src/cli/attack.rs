@@ -1,13 +1,14 @@
 //! `throng attack`.
 
+use super::json;
 use super::measured::{Measured, Named, table};
 use super::outcome::Failure;
 use super::progress::spinner;
 use super::run::share;
-use super::text::{number, percent};
-use crate::evaluation::attack::{self, Effort, Promises, Release, Yield};
+use super::text::{counted, number, percent};
+use crate::evaluation::attack::{self, Effort, Judgement, Promises, Release, Yield};
 use crate::telemetry::silence_panic_payloads;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use std::path::PathBuf;
 
 /// Try on a release what outsiders try, and say how often they would be right
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 /// release gives, and what the guarantee promises. No value of the data is printed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance)"
+    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance), in the mean, in a group, or where each line\nis promised in a single one"
 )]
 pub struct AttackArgs {
     /// What left: the `sink.path` of the run. Of several groups the files beside it with the name of the group before the extension
@@ -78,59 +79,66 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     let yields = attack::run(&release, effort, &|attack| bar.set_message(attack));
     bar.finish_and_clear();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&yields).context("the yields have no JSON")?);
+        println!("{}", json::pretty(&yields)?);
     } else {
         print!("{}", words(&yields));
     }
     let above = |found: &&Yield| match args.fail_above {
         None => false,
         Some(Limit::Promise) => found.is_above(),
-        Some(Limit::Share(most)) => !found.open && found.interval[0] > most,
+        Some(Limit::Share(most)) => found.is_above_share(most),
     };
     match yields.iter().find(above) {
-        Some(found) => Err(Failure::Found(anyhow!(
-            "{} given {}: right in {} of {} trials",
-            found.attack,
-            found.given,
-            percent(found.rate),
-            number(found.trials)
-        ))),
+        Some(found) => Err(Failure::Found(anyhow!("{}", sentence(found)))),
         None => Ok(()),
     }
+}
+
+/// A yield in one sentence, with the group in which it is highest.
+fn sentence(found: &Yield) -> String {
+    let of = |rate: f64, trials: u64| format!("{} of {}", percent(rate), counted(trials, "trial"));
+    let mut text = format!("{} given {}: right in {}", found.attack, found.given, of(found.rate, found.trials));
+    if let Some(worst) = &found.worst_group {
+        text += &format!(", in {} of group {}", of(worst.rate, worst.trials), worst.group);
+    }
+    if found.share_above > 0.0 {
+        text += &format!("; above what is promised in {}", of(found.share_above, found.trials));
+    }
+    text
 }
 
 /// The yields as people read them.
 fn words(yields: &[Yield]) -> String {
     let row = |found: &Yield| {
-        if found.trials == 0 {
-            let nothing = "nothing to try".to_owned();
-            return vec![
-                found.attack.to_owned(),
-                found.given.clone(),
-                "0".to_owned(),
-                nothing,
-                String::new(),
-                String::new(),
-                String::new(),
-            ];
-        }
-        vec![
-            found.attack.to_owned(),
-            found.given.clone(),
-            number(found.trials),
-            percent(found.rate),
-            format!("{}–{}", percent(found.interval[0]), percent(found.interval[1])),
-            percent(found.chance),
-            match found.bound {
-                Some(bound) if bound < 1.0 => format!("≤ {}", percent(bound)),
-                Some(_) => "nothing".to_owned(),
-                None if found.open => "nothing: measured only".to_owned(),
-                None => "nothing".to_owned(),
-            },
-        ]
+        let named = [found.attack.to_owned(), found.given.clone(), number(found.trials)];
+        let figures = if found.trials == 0 {
+            ["nothing to try", "", "", "", "", ""].map(str::to_owned)
+        } else {
+            let worst = found.worst_group.as_ref();
+            [
+                percent(found.rate),
+                format!("{}–{}", percent(found.interval[0]), percent(found.interval[1])),
+                worst.map_or_else(String::new, |worst| format!("{} ({})", percent(worst.rate), worst.group)),
+                percent(found.worst_decile),
+                percent(found.chance),
+                promised(found),
+            ]
+        };
+        named.into_iter().chain(figures).collect::<Vec<String>>()
     };
     table(
-        &["attack", "given", "trials", "right", "95 %", "by chance", "promised"],
+        &["attack", "given", "trials", "right", "95 %", "worst group", "worst tenth", "by chance", "promised"],
         &yields.iter().map(row).collect::<Vec<_>>(),
     )
+}
+
+/// What is promised of a yield, in words.
+fn promised(found: &Yield) -> String {
+    match (found.bound, found.judged) {
+        (_, Judgement::Open) => "nothing: measured only".to_owned(),
+        (Some(bound), Judgement::EachTrial) if bound < 1.0 => format!("each ≤ {}", percent(bound)),
+        (Some(bound), Judgement::MeanOrChance) if bound < 1.0 => format!("≤ {}, or 1.5 × chance", percent(bound)),
+        (Some(bound), _) if bound < 1.0 => format!("≤ {}", percent(bound)),
+        _ => "nothing".to_owned(),
+    }
 }

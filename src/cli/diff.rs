@@ -1,5 +1,6 @@
 //! `throng diff`: what a changed policy does.
 
+use super::json;
 use super::measured::Measured;
 use super::outcome::Failure;
 use super::rehearsal::{rehearse, written};
@@ -117,7 +118,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
     riskier.extend(weaker(&old_checked, &new_checked));
     let difference = Difference { old, new, changed, needs_start, riskier };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&difference).context("the difference has no JSON")?);
+        println!("{}", json::pretty(&difference)?);
     } else {
         print!("{}", markdown(&difference));
     }

@@ -1,9 +1,9 @@
 //! `throng forget`.
 
-use super::daemon_client;
 use super::outcome::Failure;
 use super::run::begin_logging;
 use super::text::{counted, wrapped};
+use super::{daemon_client, json};
 use crate::config::{self, Config, Telemetry};
 use crate::daemon::erasure::{ErasureError, MAX_SUBJECTS, NamedSubjects, Receipt, Removed, erase_at_rest};
 use crate::daemon::state::directory::StateError;
@@ -62,7 +62,7 @@ pub fn run(args: &ForgetArgs) -> Result<(), Failure> {
         None => at_rest(config, &args.config, &named)?,
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&receipt).context("the receipt has no JSON")?);
+        println!("{}", json::pretty(&receipt)?);
     } else {
         print!("{}", words(&receipt));
     }

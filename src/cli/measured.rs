@@ -2,7 +2,8 @@
 
 use super::outcome::Failure;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{self, Config, Rows, Used, is_named_compressed};
+use crate::config::{self, Config, Grouping, Plan, Rows, Sink, Used, is_named_compressed, placed};
+use crate::dataset::GROUP as DATA_SET;
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::lineage::Lineage;
@@ -70,7 +71,7 @@ impl Named<'_> {
     /// Reads them all. Memory: 4 bytes a cell, before and after.
     pub fn read(&self) -> Result<Measured, Failure> {
         let named = [("SOURCE", self.original), ("SINK", self.released)];
-        let (config, schema, shapes) = named_policy(self.config, &named)?;
+        let (config, schema, shapes) = named_policy(self.config, &named, self.lineage)?;
         let file = self.config.display().to_string();
         Measured::read(config, &schema, shapes, &file, (self.original, self.released, self.lineage))
     }
@@ -99,13 +100,22 @@ impl Measured {
     }
 }
 
-/// A configuration whose source or sink is the named file, its schema and its groups: those that the planner chose are those of its source.
-/// What was released may have been compressed since: of a sink this is the file that was.
-pub fn named_policy(path: &Path, named: &[(&str, &Path)]) -> Result<(Config, Arc<Schema>, Vec<GroupShape>), Failure> {
+/// Returns a configuration whose source or sink is the named file, its schema and the groups of the release.
+///
+/// A release of `throng run` has the groups of the configuration; those that the planner chooses are chosen from its source once more. A release
+/// of `throng anonymize` is one file of whole records: it is known by its file, at the path where `throng run` writes none of several groups.
+/// A lineage is always one of `throng run`. The file of a sink may have been compressed since.
+pub fn named_policy(
+    path: &Path,
+    named: &[(&str, &Path)],
+    lineage: Option<&Path>,
+) -> Result<(Config, Arc<Schema>, Vec<GroupShape>), Failure> {
     // Audit records are written where a batch is released, not where its lines are read.
     let mut given = vec![("THRONG__SINK__AUDIT_TOPIC".to_owned(), String::new())];
+    let mut is_one_file = false;
     for (section, file) in named {
         let packed = *section == "SINK" && is_named_compressed(file);
+        is_one_file |= *section == "SINK" && placed(file, DATA_SET).is_file();
         let file = if packed { &file.with_extension("") } else { *file };
         let utf8 = file.to_str().ok_or_else(|| Failure::Usage(anyhow!("{} is no UTF-8 path", file.display())))?;
         given.push((format!("THRONG__{section}__KIND"), "file".to_owned()));
@@ -113,9 +123,44 @@ pub fn named_policy(path: &Path, named: &[(&str, &Path)]) -> Result<(Config, Arc
     }
     let config = config::load(path, std::env::vars().chain(given))?;
     let (schema, file) = (load_schema(&config)?, path.display().to_string());
-    let (config, _) = settle(config, &schema, &file)?;
+    let is_data_set = is_one_file && lineage.is_none() && config.sink.rows == Rows::Fragments;
+    let config = match settle(config.clone(), &schema, &file) {
+        Ok((settled, _)) if settled.group.len() < 2 || !is_data_set || writes_data_set_file(&settled) => settled,
+        Ok((settled, _)) => {
+            refuse_two_releases(&settled)?;
+            as_data_set(config)
+        }
+        // No records are needed to choose groups that the release does not have.
+        Err(_) if is_data_set => as_data_set(config),
+        Err(problems) => return Err(problems.into()),
+    };
     let shapes = group_shapes(&config, &schema, &file)?;
     Ok((config, schema, shapes))
+}
+
+/// The same configuration for a data set that was released at once: its attributes leave together.
+fn as_data_set(config: Config) -> Config {
+    let plan = Plan { groups: Grouping::Given, ..config.plan };
+    Config { plan, keep: Vec::new(), group: Vec::new(), ..config }
+}
+
+/// Whether a run writes one of several groups where `throng anonymize` would write a data set.
+fn writes_data_set_file(config: &Config) -> bool {
+    let path = &config.sink.path;
+    config.output_names().into_iter().any(|group| Sink::file_of(path, group, false) == placed(path, DATA_SET))
+}
+
+/// Refuses the files of a stream's groups beside the file of a data set: either may be meant.
+fn refuse_two_releases(config: &Config) -> Result<(), Failure> {
+    let path = &config.sink.path;
+    let files = config.output_names().into_iter().map(|group| Sink::file_of(path, group, false));
+    files.filter(|file| file.is_file()).take(1).try_for_each(|file| {
+        Err(Failure::Usage(anyhow!(
+            "{} is a release of `throng anonymize`, and {} of `throng run` is there too: move one of them away",
+            placed(path, DATA_SET).display(),
+            file.display()
+        )))
+    })
 }
 
 /// A table with its columns aligned: the first to the left, the others to the right.

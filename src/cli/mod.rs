@@ -13,6 +13,7 @@ pub mod forget;
 pub mod generate;
 pub mod gpu;
 pub mod init;
+mod json;
 mod measured;
 pub mod outcome;
 mod page;

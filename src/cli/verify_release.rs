@@ -1,11 +1,12 @@
 //! `throng verify-release`.
 
+use super::json;
 use super::measured::{named_policy, table};
 use super::outcome::Failure;
 use super::text::{counted, number};
 use crate::evaluation::verification::{Broken, Recount, recount};
 use crate::telemetry::silence_panic_payloads;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use std::path::PathBuf;
 
 /// Findings that are printed; `--json` has more.
@@ -42,10 +43,10 @@ pub struct VerifyReleaseArgs {
 /// See [`Failure`]; a broken promise is [`Failure::Found`].
 pub fn run(args: &VerifyReleaseArgs) -> Result<(), Failure> {
     silence_panic_payloads();
-    let (config, schema, shapes) = named_policy(&args.config, &[("SINK", &args.released)])?;
+    let (config, schema, shapes) = named_policy(&args.config, &[("SINK", &args.released)], args.lineage.as_deref())?;
     let found = recount(&config, &schema, &shapes, &args.released, args.lineage.as_deref())?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&found).context("the recount has no JSON")?);
+        println!("{}", json::pretty(&found)?);
     } else {
         print!("{}", words(&found));
     }

@@ -49,7 +49,7 @@ pub use anonymize::anonymize;
 pub use ceiling::Ceiled;
 pub use error::AnonymizeError;
 pub use frontier::{Point, frontier};
-pub use release::files as files_written;
+pub use release::{GROUP, files as files_written};
 pub use source::{Attended, Source, Step, Watch};
 pub use summary::{Anonymized, People, RawRisk};
 pub use truthful::{Applied, ApplyError, apply_catalog};

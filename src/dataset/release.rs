@@ -44,8 +44,8 @@ pub struct Insertion {
     pub catalog: PathBuf,
 }
 
-/// The group that leaves.
-const GROUP: &str = "all";
+/// The one group of a data set that is released at once.
+pub const GROUP: &str = "all";
 
 /// The files that [`anonymize`](super::anonymize()) would write or remove for its release.
 #[must_use]

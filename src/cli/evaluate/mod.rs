@@ -4,6 +4,7 @@ mod page;
 mod report;
 
 use crate::anonymity::planner::GroupShape;
+use crate::cli::json;
 use crate::cli::measured::{Measured, Named, table};
 use crate::cli::outcome::Failure;
 use crate::cli::progress::spinner;
@@ -17,7 +18,7 @@ use crate::evaluation::queries::errors;
 use crate::evaluation::risk::risks;
 use crate::io::file::whole;
 use crate::telemetry::silence_panic_payloads;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use report::Evaluation;
@@ -108,7 +109,7 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         queries: errors(&original, &facts, &groups, args.queries, &mut dice),
         learning,
     };
-    let json = serde_json::to_string_pretty(&evaluation).context("the report has no JSON")?;
+    let json = json::pretty(&evaluation)?;
     if let Some(path) = &args.report {
         whole::write(path, json.as_bytes()).map_err(|error| unwritable("the report", path, error))?;
     }

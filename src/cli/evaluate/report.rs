@@ -26,7 +26,8 @@ pub struct Evaluation {
 
 /// Three digits behind the point.
 pub fn three(value: f64) -> String {
-    format!("{value:.3}")
+    // The sum of no numbers is -0.
+    format!("{:.3}", value + 0.0)
 }
 
 impl Evaluation {

@@ -1,6 +1,7 @@
 //! `throng state inspect`.
 
 use super::named::{Named, failed, secret};
+use crate::cli::json;
 use crate::cli::outcome::Failure;
 use crate::daemon::engine::assemble::ledger;
 use crate::daemon::state::directory::FORMAT;
@@ -39,8 +40,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         .map_err(failed)?;
     let survey = Survey::new(&state.path, &store, &found, &ledger);
     if args.json {
-        let text = serde_json::to_string_pretty(&survey).map_err(|e| Failure::Running(e.into()))?;
-        println!("{text}");
+        println!("{}", json::pretty(&survey)?);
     } else {
         print!("{}", described(&survey, &checked.config.source.topics));
     }

@@ -82,7 +82,7 @@ pub fn run(release: &Release<'_>, dice: &mut ChaCha8Rng) -> Vec<Yield> {
         (0..claims).for_each(|_| trials.add(right, chance));
     }
     let given = format!("counts of labels over {} batches", batches.len());
-    vec![trials.sum_up("joining by covariance", given, release.repeated())]
+    vec![trials.sum_up("joining by covariance", given, release.repeated()).or_by_chance()]
 }
 
 fn labels(release: &Release<'_>, known: &Known<'_>, batches: &[u64], dice: &mut ChaCha8Rng) -> Labels {

@@ -1,38 +1,39 @@
 //! Arrival and invented people: whoever saw the batch arrive sees the crowd of that batch alone (docs/methods.md §12.1), and
 //! whoever invented some of it knows who they are (§12.5).
 
-use super::release::{Effort, Known, Release, shuffled_lines};
+use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
 use crate::records::codebook::CellId;
-use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The people of every class, by batch.
 type Classes = BTreeMap<Vec<CellId>, BTreeMap<u64, BTreeSet<u32>>>;
 
-/// Tries `effort.targets` lines.
-pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
+/// Tries every line.
+pub fn run(release: &Release<'_>) -> Vec<Yield> {
     let known = release.known();
     let classes: Vec<Classes> = known.iter().map(|group| classes(release, group)).collect();
-    let places = shuffled_lines(&known, dice);
-    if places.is_empty() {
+    let lines = || known.iter().enumerate().flat_map(|(at, group)| (0..group.group.lines).map(move |line| (at, line)));
+    if lines().next().is_none() {
         return Vec::new();
     }
     let colluders = release.promises.colluders;
     let chance = 1.0 / release.population.max(1) as f64;
     let (mut arrival, mut invented) = (Trials::default(), Trials::default());
-    for (at, line) in places.into_iter().take(effort.targets) {
+    for (at, line) in lines() {
         let batch = known[at].origins[line].batch;
         let by_batch = &classes[at][&known[at].class(line)];
         let now = by_batch.get(&batch).map_or(1, BTreeSet::len);
-        arrival.add(1.0 / now.max(1) as f64, chance);
-        invented.add(1.0 / now.saturating_sub(colluders).max(1) as f64, chance);
+        arrival.add_to(&known[at].shape.name, 1.0 / now.max(1) as f64, chance);
+        invented.add_to(&known[at].shape.name, 1.0 / now.saturating_sub(colluders).max(1) as f64, chance);
     }
     let k = release.promises.crowd.saturating_sub(colluders).max(1) as f64;
-    let mut yields = vec![arrival.sum_up("arrival", "the class, and the batch".to_owned(), Some(release.in_batch()))];
+    let mut yields = vec![
+        arrival.sum_up("arrival", "the class, and the batch".to_owned(), Some(release.in_batch())).of_each_trial(),
+    ];
     if colluders > 0 {
         let given = format!("the class, {colluders} of whose people are invented");
-        yields.push(invented.sum_up("invented people", given, Some(1.0 / k)));
+        yields.push(invented.sum_up("invented people", given, Some(1.0 / k)).of_each_trial());
     }
     yields
 }

@@ -24,7 +24,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
     let mut trials = Trials::default();
     for (at, line) in places {
         let (right, chance) = views[at].narrowed(line);
-        trials.add(right, chance);
+        trials.add_to(&known[at].shape.name, right, chance);
     }
     vec![trials.sum_up("exclusion", "what left finer in the batch".to_owned(), Some(release.in_batch()))]
 }

@@ -1,7 +1,7 @@
 //! Joining: which fragments of two groups were one record?
 //!
 //! By time: any line of the other group that came in the same batch. By order: the lines of a batch are paired in the order in
-//! which they lie in their files. By counts: where n of N records show x and m show y, n + m − N of them must show both; if that
+//! which they lie in their files, and once more with one of the files reversed, shifted or rotated, whichever way is right most often. By counts: where n of N records show x and m show y, n + m − N of them must show both; if that
 //! is at least one, a fragment of x and one of y are joined. Where attributes stand in both groups, all of it is tried among the lines
 //! that show the same of them.
 
@@ -10,6 +10,7 @@ use super::trials::{Trials, Yield};
 use crate::records::codebook::{CellId, SUPPRESSED};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines of two groups in one batch.
@@ -18,6 +19,13 @@ pub struct Meeting<'a> {
     pub groups: [&'a Known<'a>; 2],
     /// Their lines in the batch: those that show the same of what stands in both groups.
     pub lines: [Vec<usize>; 2],
+}
+
+impl Meeting<'_> {
+    /// The names of both groups.
+    pub fn name(&self) -> String {
+        format!("{} and {}", self.groups[0].shape.name, self.groups[1].shape.name)
+    }
 }
 
 /// Every two groups in every batch that shows both, in an order that is drawn; at most `effort.targets`.
@@ -69,62 +77,150 @@ pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
     let mut counts = Trials::default();
     meetings.iter().for_each(|meeting| by_counts(release, meeting, &mut counts));
     let given = "two classes that must overlap".to_owned();
-    yields.push(counts.sum_up("joining by counts", given, Some(release.in_batch())));
+    yields.push(release.of_pairs(counts.sum_up("joining by counts", given, Some(release.in_batch()))));
     yields
 }
 
 /// Tries every meeting by order and by time.
 fn by_place(release: &Release<'_>, meetings: &[Meeting<'_>]) -> Vec<Yield> {
     let bound = Some(release.in_batch());
-    let (mut order, mut time) = (Trials::default(), Trials::default());
-    for meeting in meetings {
-        by_order(meeting, &release.people, &mut order);
-        by_time(meeting, &release.people, &mut time);
-    }
-    vec![
-        order.sum_up("joining by order", "two groups of a batch".to_owned(), bound),
-        time.sum_up("joining by time", "two groups of a batch, any line of it".to_owned(), bound),
-    ]
+    let mut time = Trials::default();
+    meetings.iter().for_each(|meeting| by_time(meeting, &release.people, &mut time));
+    let tried: Vec<Order<'_, '_>> = meetings.iter().map(|meeting| Order::of(meeting, &release.people)).collect();
+    // The best of all ways but the plain one is looked for in a part of the meetings.
+    let few = &tried[..tried.len().min(MEETINGS_OF_WAYS)];
+    let ways: Vec<(f64, Way)> = Way::all().into_par_iter().map(|way| (paired(way, few).rate(), way)).collect();
+    let best = ways.iter().fold((0.0, Way::PLAIN), |best, way| if way.0 > best.0 { *way } else { best }).1;
+    let mut yields =
+        vec![paired(Way::PLAIN, &tried).sum_up("joining by order", "two groups of a batch".to_owned(), bound)];
+    let given = format!("two groups of a batch, one of them {}", best.words());
+    yields.push(paired(best, &tried).sum_up("joining by order", given, bound));
+    yields.push(time.sum_up("joining by time", "two groups of a batch, any line of it".to_owned(), bound));
+    yields.into_iter().map(|found| release.of_pairs(found)).collect()
+}
+
+/// Pairs the lines of all meetings in one way.
+fn paired(way: Way, orders: &[Order<'_, '_>]) -> Trials {
+    let mut trials = Trials::default();
+    orders.iter().for_each(|order| order.pair(way, &mut trials));
+    trials
 }
 
 /// Any line of the other group in the batch; by chance, any line of the other group at all.
 fn by_time(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
     let [left, right] = &meeting.lines;
-    let mut there: BTreeMap<u32, usize> = BTreeMap::new();
+    let (mut there, name): (BTreeMap<u32, usize>, _) = (BTreeMap::new(), meeting.name());
     right.iter().for_each(|&line| *there.entry(meeting.groups[1].person(people, line)).or_default() += 1);
     let all = meeting.groups[1].group.lines as f64;
     for &line in left {
         let own = there.get(&meeting.groups[0].person(people, line)).copied().unwrap_or(0) as f64;
-        trials.add(own / right.len() as f64, own / all);
+        trials.add_to(&name, own / right.len() as f64, own / all);
     }
 }
 
-/// The line at the same share of the one file's batch and of the other's. Lines that say the same lie in an order that nobody sees: a
-/// place among them is that of any of their people.
-fn by_order(meeting: &Meeting<'_>, people: &[u32], trials: &mut Trials) {
-    let [left, right] = &meeting.lines;
-    let whose = |side: usize, line: usize| meeting.groups[side].person(people, line);
-    let mut there: BTreeMap<u32, usize> = BTreeMap::new();
-    right.iter().for_each(|&line| *there.entry(whose(1, line)).or_default() += 1);
-    let (of_left, of_right) = (runs(meeting, 0), runs(meeting, 1));
-    let counted = |side: usize, run: &(usize, usize)| {
-        let mut counted: BTreeMap<u32, usize> = BTreeMap::new();
-        let lines = &meeting.lines[side][run.0..run.1];
-        lines.iter().for_each(|&line| *counted.entry(whose(side, line)).or_default() += 1);
-        counted
-    };
-    let guessed: Vec<BTreeMap<u32, usize>> = of_right.iter().map(|run| counted(1, run)).collect();
-    for run in &of_left {
-        let own = counted(0, run);
-        let size = run.1 - run.0;
-        for at in run.0..run.1 {
-            let place = at * right.len() / left.len();
-            let guess = of_right.partition_point(|run| run.1 <= place);
-            let behind = of_right[guess].1 - of_right[guess].0;
-            let hits: usize =
-                own.iter().map(|(person, lines)| lines * guessed[guess].get(person).copied().unwrap_or(0)).sum();
-            let chance: usize = own.iter().map(|(person, lines)| lines * there.get(person).copied().unwrap_or(0)).sum();
-            trials.add(hits as f64 / (size * behind) as f64, chance as f64 / (size * right.len()) as f64);
+/// Meetings on which all ways of pairing are tried.
+const MEETINGS_OF_WAYS: usize = 50;
+/// Lines by which one group is shifted at most, either way.
+const MOST_SHIFT: i64 = 8;
+/// Parts of a batch by which one group is rotated.
+const ROTATIONS: i64 = 16;
+
+/// A way of pairing the lines of two groups: the other one may be reversed, shifted by lines, and rotated by a part of the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    is_reversed: bool,
+    lines: i64,
+    sixteenths: i64,
+}
+
+impl Way {
+    const PLAIN: Self = Self { is_reversed: false, lines: 0, sixteenths: 0 };
+
+    fn all() -> Vec<Self> {
+        let shifted = (-MOST_SHIFT..=MOST_SHIFT).map(|lines| (lines, 0));
+        let rotated = (1..ROTATIONS).map(|sixteenths| (0, sixteenths));
+        let moved: Vec<(i64, i64)> = shifted.chain(rotated).collect();
+        let ways = [false, true].into_iter().flat_map(|is_reversed| {
+            moved.iter().map(move |&(lines, sixteenths)| Self { is_reversed, lines, sixteenths })
+        });
+        ways.filter(|way| *way != Self::PLAIN).collect()
+    }
+
+    /// The place among `of` lines of the other group for the place `at` among `all`.
+    fn place(self, at: usize, all: usize, of: usize) -> usize {
+        let place = (at * of / all) as i64;
+        let (place, of) = (if self.is_reversed { of as i64 - 1 - place } else { place }, of as i64);
+        (place + self.lines + self.sixteenths * of / ROTATIONS).rem_euclid(of) as usize
+    }
+
+    fn words(self) -> String {
+        let reversed = if self.is_reversed { "reversed, " } else { "" };
+        match (self.lines, self.sixteenths) {
+            (0, 0) => "reversed".to_owned(),
+            (lines, 0) => format!("{reversed}shifted by {lines} lines"),
+            (_, sixteenths) => format!("{reversed}rotated by {sixteenths}/{ROTATIONS}"),
+        }
+    }
+}
+
+/// A meeting by the order of its lines. Lines that say the same lie in an order that nobody sees: a place among them is that of any of their
+/// people.
+struct Order<'a, 'm> {
+    meeting: &'a Meeting<'m>,
+    /// By side its runs of equal lines, from and to, and how many lines each person has in them.
+    runs: [Vec<Run>; 2],
+    /// Lines of each person on the other side.
+    there: BTreeMap<u32, usize>,
+}
+
+struct Run {
+    from: usize,
+    to: usize,
+    people: BTreeMap<u32, usize>,
+}
+
+impl<'a, 'm> Order<'a, 'm> {
+    fn of(meeting: &'a Meeting<'m>, people: &[u32]) -> Self {
+        let whose = |side: usize, line: usize| meeting.groups[side].person(people, line);
+        let runs = [0, 1].map(|side| {
+            let counted = |(from, to): (usize, usize)| {
+                let mut counted: BTreeMap<u32, usize> = BTreeMap::new();
+                let lines = &meeting.lines[side][from..to];
+                lines.iter().for_each(|&line| *counted.entry(whose(side, line)).or_default() += 1);
+                Run { from, to, people: counted }
+            };
+            runs(meeting, side).into_iter().map(counted).collect()
+        });
+        let mut there: BTreeMap<u32, usize> = BTreeMap::new();
+        meeting.lines[1].iter().for_each(|&line| *there.entry(whose(1, line)).or_default() += 1);
+        Self { meeting, runs, there }
+    }
+
+    /// Takes for each line of the one group the line at its place of the other.
+    fn pair(&self, way: Way, trials: &mut Trials) {
+        let [left, right] = &self.meeting.lines;
+        let (name, [of_left, of_right]) = (self.meeting.name(), &self.runs);
+        for run in of_left {
+            let size = run.to - run.from;
+            let chance: usize =
+                run.people.iter().map(|(person, lines)| lines * self.there.get(person).copied().unwrap_or(0)).sum();
+            // Places of a run that lead to one run of the other side are alike.
+            let mut known: Option<(usize, usize)> = None;
+            for at in run.from..run.to {
+                let place = way.place(at, left.len(), right.len());
+                let guess = of_right.partition_point(|run| run.to <= place);
+                let hits = match known {
+                    Some((of, hits)) if of == guess => hits,
+                    _ => {
+                        let guessed = &of_right[guess].people;
+                        run.people.iter().map(|(person, n)| n * guessed.get(person).copied().unwrap_or(0)).sum()
+                    }
+                };
+                known = Some((guess, hits));
+                let behind = of_right[guess].to - of_right[guess].from;
+                let right_by_chance = chance as f64 / (size * right.len()) as f64;
+                trials.add_to(&name, hits as f64 / (size * behind) as f64, right_by_chance);
+            }
         }
     }
 }
@@ -175,7 +271,7 @@ fn by_counts(release: &Release<'_>, meeting: &Meeting<'_>, trials: &mut Trials) 
             }
             // How well the people who show both hide each other.
             let both = of_x.intersection(of_y).count().max(1);
-            trials.add(1.0 / both as f64, 1.0 / all as f64);
+            trials.add_to(&meeting.name(), 1.0 / both as f64, 1.0 / all as f64);
         }
     }
 }

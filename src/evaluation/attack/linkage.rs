@@ -32,10 +32,11 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
             let mut attributes = quasi.clone();
             attributes.shuffle(dice);
             attributes.truncate(known);
-            trials.add(right(release, &groups, target, &attributes, dice), 1.0 / release.population.max(1) as f64);
+            let right = right(release, &groups, target, &attributes, dice);
+            trials.add_to(&groups[group].shape.name, right, 1.0 / release.population.max(1) as f64);
         }
         let given = format!("{known} known attribute(s) and the batch");
-        yields.push(release.of_lines(trials.sum_up("linkage", given, Some(release.in_batch()))));
+        yields.push(release.of_lines(trials.sum_up("linkage", given, Some(release.in_batch())).of_each_trial()));
     }
     yields
 }

@@ -1,7 +1,7 @@
 //! Minimality: a sensitive cell that hides tells by hiding [WON], [XIA] (docs/methods.md §12.2).
 //!
 //! Whoever knows that values leave as they are wherever they may takes a hidden cell for the most frequent value that has not been
-//! printed by then. And whoever knows that a person hides asks how many of the class do, in the batch.
+//! printed by then; and once more for the most frequent one that its own class does not print in the batch. And whoever knows that a person hides asks how many of the class do, in the batch.
 
 use super::release::{Effort, Release};
 use super::trials::{Trials, Yield};
@@ -21,6 +21,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         return Vec::new();
     }
     let mut printed: BTreeMap<(usize, CellId), u64> = BTreeMap::new();
+    let mut beside: BTreeSet<(usize, usize, u64, Vec<CellId>, CellId)> = BTreeSet::new();
     let mut hidden: Vec<(usize, usize, usize)> = Vec::new();
     let mut hiding: BTreeMap<(usize, usize, u64, Vec<CellId>, CellId), BTreeSet<u32>> = BTreeMap::new();
     for (at, group) in known.iter().enumerate() {
@@ -29,6 +30,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
             for (line, &cell) in cells.iter().enumerate() {
                 let batch = group.origins[line].batch;
                 if release.facts[attribute].get(cell).exact {
+                    beside.insert((at, attribute, batch, group.class(line), cell));
                     let first = printed.entry((attribute, cell)).or_insert(batch);
                     *first = batch.min(*first);
                 } else {
@@ -41,7 +43,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
     }
     hidden.shuffle(dice);
     hidden.truncate(effort.targets);
-    let (mut what, mut who) = (Trials::default(), Trials::default());
+    let (mut what, mut beside_what, mut who) = (Trials::default(), Trials::default(), Trials::default());
     for (at, attribute, line) in hidden {
         let (group, origin) = (&known[at], known[at].origins[line]);
         let cell = group.group.column(attribute).map_or(0, |column| column[line]);
@@ -54,17 +56,31 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
                 && release.facts[attribute].holds(cell, *code)
                 && counts[*code as usize] > 0
         };
-        let candidates = (0..counts.len() as Code).filter(covered).filter(is_unprinted);
-        let guess = candidates.max_by_key(|code| (counts[*code as usize], std::cmp::Reverse(*code)));
+        let class = group.class(line);
+        let is_unprinted_beside = |code: &Code| {
+            let printed = (at, attribute, origin.batch, class.clone(), book.cell(*code, 0));
+            !beside.contains(&printed)
+        };
+        let guessed = |is_candidate: &dyn Fn(&Code) -> bool| {
+            let candidates = (0..counts.len() as Code).filter(covered).filter(is_candidate);
+            candidates.max_by_key(|code| (counts[*code as usize], std::cmp::Reverse(*code)))
+        };
         let own = release.original.batch.columns[attribute][origin.row as usize];
         let share = |code: Code| counts[code as usize] as f64 / release.original.rows().max(1) as f64;
-        what.add(f64::from(u8::from(guess == Some(own))), guess.map_or(0.0, share));
-        let people = hiding.get(&(at, attribute, origin.batch, group.class(line), cell)).map_or(1, BTreeSet::len);
-        who.add(1.0 / people.max(1) as f64, 1.0 / release.population.max(1) as f64);
+        let name = &group.shape.name;
+        let guesses = [guessed(&is_unprinted), guessed(&is_unprinted_beside)];
+        for (trials, guess) in [&mut what, &mut beside_what].into_iter().zip(guesses) {
+            trials.add_to(name, f64::from(u8::from(guess == Some(own))), guess.map_or(0.0, share));
+        }
+        let people = hiding.get(&(at, attribute, origin.batch, class, cell)).map_or(1, BTreeSet::len);
+        who.add_to(name, 1.0 / people.max(1) as f64, 1.0 / release.population.max(1) as f64);
     }
     let crowd = release.promises.crowd.max(1) as f64;
     vec![
         what.sum_up("minimality", "that a cell hides: its value".to_owned(), Some(HALF)),
+        beside_what
+            .sum_up("minimality", "that a cell hides, and what its class shows: its value".to_owned(), Some(HALF))
+            .or_by_chance(),
         who.sum_up("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd)),
     ]
 }

@@ -9,6 +9,7 @@
 //! | `linkage` | to find a person's line by 1 … n known values |
 //! | `joining`, `values`, `covariance` | to join fragments of a record by order, time and counts, by values, over the batches |
 //! | `presence` | to find a person's class by the moments at which it sent |
+//! | `attendance` | to solve for the cells of each person, by who sent in which batch |
 //! | `sequences` | to follow a person by what its device measured |
 //! | `crowds` | to see smaller crowds: arrival times, invented people |
 //! | `exclusion`, `downcoding` | to undo generalization |
@@ -18,6 +19,7 @@
 //! | `release` | what they are run on, and how hard is tried |
 //! | `trials` | hits, rates and their intervals |
 
+mod attendance;
 mod composition;
 mod covariance;
 mod crowds;
@@ -39,7 +41,7 @@ mod trials;
 mod values;
 
 pub use release::{Effort, Promises, Release};
-pub use trials::Yield;
+pub use trials::{GroupYield, Judgement, Yield};
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -51,7 +53,7 @@ pub fn run(release: &Release<'_>, effort: Effort, tell: &dyn Fn(&'static str)) -
     tell("linkage");
     let mut yields = linkage::run(release, effort, &mut dice);
     tell("arrival and invented people");
-    yields.extend(crowds::run(release, effort, &mut dice));
+    yields.extend(crowds::run(release));
     tell("joining");
     let known = release.known();
     let meetings = joining::meetings(&known, effort, &mut dice);
@@ -61,6 +63,8 @@ pub fn run(release: &Release<'_>, effort: Effort, tell: &dyn Fn(&'static str)) -
     yields.extend(covariance::run(release, &mut dice));
     tell("presence");
     yields.extend(presence::run(release, effort.targets, &mut dice));
+    tell("attendance");
+    yields.extend(attendance::run(release, effort.targets, &mut dice));
     tell("sequences");
     yields.extend(sequences::run(release, effort, &mut dice));
     tell("composition");

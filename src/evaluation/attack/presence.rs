@@ -1,7 +1,8 @@
 //! Presence: whoever knows at which moments a person sent looks for the label that leaves more often than it should just then
 //! (docs/methods.md §12.4).
 //!
-//! How many batches after each moment are looked at is the outsider's choice, and the best choice for all targets counts. Chance is
+//! How many batches after each moment are looked at is the outsider's choice, and so is whether it expects the mean of the whole release or
+//! that of the batches around each moment; the best choice for all targets counts. Chance is
 //! the same guess judged for somebody else who says about as much.
 
 use super::doubles::doubles;
@@ -63,15 +64,29 @@ pub fn run(release: &Release<'_>, targets: usize, dice: &mut ChaCha8Rng) -> Vec<
             })
             .collect();
         let doubles = doubles(&seen.lines, dice);
-        let tried = REACHES.map(|reach| seen.tried(&told, reach, &doubles));
+        let ways = REACHES.into_iter().flat_map(|reach| [(reach, Baseline::Whole), (reach, Baseline::Around)]);
+        let tried: Vec<(f64, f64)> = ways.map(|way| seen.tried(&told, way, &doubles)).collect();
         let best = |of: fn(&(f64, f64)) -> f64| tried.iter().map(of).fold(0.0, f64::max);
         let mut trials = Trials::default();
         told.iter().for_each(|_| trials.add(best(|(right, _)| *right), best(|(_, chance)| *chance)));
         let given = format!("up to {MOMENTS} moments, for a class of {}", group.group.name);
-        yields.push(trials.sum_up("presence", given, release.repeated()));
+        yields.push(trials.sum_up("presence", given, release.repeated()).or_by_chance());
     }
     yields
 }
+
+/// Lines that an outsider expects after a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Baseline {
+    /// The mean of the whole release.
+    Whole,
+    /// The mean of the bins around the moment: what rises and falls for all is no finding.
+    Around,
+}
+
+/// Bins around a moment on each side, as a multiple of those that are looked at, and at least.
+const AROUND: usize = 2;
+const LEAST_AROUND: usize = 5;
 
 /// What is seen of a group.
 struct Seen {
@@ -117,12 +132,12 @@ impl Seen {
     }
 
     /// Shares of the targets whose label is found, and of the doubles that have it by chance.
-    fn tried(&self, told: &[(u32, Vec<usize>)], reach: usize, doubles: &[u32]) -> (f64, f64) {
+    fn tried(&self, told: &[(u32, Vec<usize>)], way: (usize, Baseline), doubles: &[u32]) -> (f64, f64) {
         let found: Vec<[bool; 2]> = told
             .par_iter()
             .map(|(person, moments)| {
                 let best = (0..self.before.len()).max_by(|a, b| {
-                    self.score(*a, moments, reach).total_cmp(&self.score(*b, moments, reach)).then(b.cmp(a))
+                    self.score(*a, moments, way).total_cmp(&self.score(*b, moments, way)).then(b.cmp(a))
                 });
                 let has =
                     |person: u32| best.is_some_and(|best| self.of_person[person as usize].contains(&(best as u32)));
@@ -134,10 +149,28 @@ impl Seen {
     }
 
     /// By how many standard deviations a label is seen too often after the moments.
-    fn score(&self, label: usize, moments: &[usize], reach: usize) -> f64 {
+    fn score(&self, label: usize, moments: &[usize], (reach, baseline): (usize, Baseline)) -> f64 {
         let before = &self.before[label];
-        let mean = f64::from(before[self.bins]) / self.bins as f64;
-        let met: u32 = moments.iter().map(|&at| before[(at + reach).min(self.bins)] - before[at]).sum();
-        (f64::from(met) - mean * (moments.len() * reach) as f64) / mean.max(1e-3).sqrt()
+        let lines = |from: usize, to: usize| f64::from(before[to] - before[from]);
+        let mean = lines(0, self.bins) / self.bins as f64;
+        let (mut met, mut expected) = (0.0, 0.0);
+        for &at in moments {
+            let to = (at + reach).min(self.bins);
+            met += lines(at, to);
+            expected += match baseline {
+                Baseline::Whole => mean * reach as f64,
+                Baseline::Around => {
+                    let side = (AROUND * reach).max(LEAST_AROUND);
+                    let (from, until) = (at.saturating_sub(side), (to + side).min(self.bins));
+                    let around = (until - from).saturating_sub(to - at).max(1);
+                    (lines(from, until) - lines(at, to)) / around as f64 * (to - at) as f64
+                }
+            };
+        }
+        let spread = match baseline {
+            Baseline::Whole => mean,
+            Baseline::Around => expected,
+        };
+        (met - expected) / spread.max(1e-3).sqrt()
     }
 }

@@ -123,7 +123,12 @@ impl<'a> Release<'a> {
     /// What is found of single lines. Where a person may have several in a batch, most lines of a crowd may be of one, and no more is
     /// promised than that a rate is at most 1.
     pub fn of_lines(&self, found: Yield) -> Yield {
-        if self.promises.one_line { found } else { Yield { bound: Some(1.0), ..found } }
+        if self.promises.one_line { found } else { Yield { bound: Some(1.0), share_above: 0.0, ..found } }
+    }
+
+    /// What is found of two lines. Where a person may have several in a batch, any two of a batch may be of one.
+    pub fn of_pairs(&self, found: Yield) -> Yield {
+        if self.promises.one_line { found } else { found.or_by_chance() }
     }
 
     /// What is promised of what repeats; none where nothing is limited.
@@ -151,12 +156,17 @@ impl<'a> Release<'a> {
     }
 }
 
-/// All lines of some groups, each as the place of its group and its own, in an order that is drawn.
+/// All lines of some groups, each as the place of its group and its own, in an order that is drawn: one of each group in turn, so that the
+/// first ones are of all groups alike.
 pub fn shuffled_lines(known: &[Known<'_>], dice: &mut ChaCha8Rng) -> Vec<(usize, usize)> {
-    let of_group = |(at, group): (usize, &Known<'_>)| (0..group.group.lines).map(move |line| (at, line));
-    let mut places: Vec<(usize, usize)> = known.iter().enumerate().flat_map(of_group).collect();
-    places.shuffle(dice);
-    places
+    let mut turns: Vec<(usize, usize, usize)> = Vec::new();
+    for (at, group) in known.iter().enumerate() {
+        let mut lines: Vec<usize> = (0..group.group.lines).collect();
+        lines.shuffle(dice);
+        turns.extend(lines.into_iter().enumerate().map(|(turn, line)| (turn, at, line)));
+    }
+    turns.sort_unstable_by_key(|(turn, at, _)| (*turn, *at));
+    turns.into_iter().map(|(_, at, line)| (at, line)).collect()
 }
 
 impl<'a> Known<'a> {

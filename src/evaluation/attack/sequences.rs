@@ -41,7 +41,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
             let people: BTreeSet<u32> = fits.iter().map(|line| group.person(&release.people, *line)).collect();
             fitting = Some(fitting.map_or_else(|| people.clone(), |fitting| &fitting & &people));
         }
-        followed.add(right, chance);
+        followed.add_to(&known[at].shape.name, right, chance);
         let fitting = fitting.unwrap_or_default();
         let own = known[at].person(&release.people, lines[0]);
         linked.add(if fitting.contains(&own) { 1.0 / fitting.len() as f64 } else { 0.0 }, nobody);

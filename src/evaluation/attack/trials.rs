@@ -1,6 +1,38 @@
 //! Hits and misses, and what they say.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Promise that a yield is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judgement {
+    /// Every single trial stays at or below the bound, and so do all means.
+    EachTrial,
+    /// The mean, and that of every group, stays at or below the bound.
+    Mean,
+    /// The same, or at or below 1.5 × chance: what most people have is found by chance alone.
+    MeanOrChance,
+    /// Nothing is promised: the mean, and that of every group, stays at or below 1.5 × chance.
+    Chance,
+    /// Nothing is promised or judged: measured and published (docs/methods.md §14.3).
+    Open,
+}
+
+/// The trials of one group, or of two that were joined.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupYield {
+    /// Name of the group.
+    pub group: String,
+    /// Targets that were tried.
+    pub trials: u64,
+    /// Mean probability of being right, in [0, 1].
+    pub rate: f64,
+    /// The 95 % interval of the rate.
+    pub interval: [f64; 2],
+    /// What guessing without the release gives.
+    pub chance: f64,
+}
 
 /// What an attack came to.
 #[derive(Clone, Debug, Serialize)]
@@ -17,48 +49,128 @@ pub struct Yield {
     pub interval: [f64; 2],
     /// What guessing without the release gives.
     pub chance: f64,
+    /// The group whose interval begins highest; none where trials belong to no group.
+    pub worst_group: Option<GroupYield>,
+    /// Mean probability of being right in the tenth of the trials in which it is highest.
+    pub worst_decile: f64,
+    /// Share of the trials that are right more probably than the bound; 0 without a bound.
+    pub share_above: f64,
     /// What the guarantee promises the rate to stay below; none where it promises nothing.
     pub bound: Option<f64>,
-    /// Nothing is promised, and nothing is judged: measured and published (docs/methods.md §14.3).
-    pub open: bool,
+    /// How the bound is judged.
+    pub judged: Judgement,
 }
+
+/// Rounding of probabilities, which is no finding.
+const EPSILON: f64 = 1e-9;
 
 impl Yield {
     /// The same, where nothing is promised or judged.
     #[must_use]
     pub fn measured_only(self) -> Self {
-        Self { open: true, ..self }
+        Self { judged: Judgement::Open, ..self }
     }
 
-    /// Whether the whole interval lies above what is promised, or where nothing is, above 1.5 × chance.
+    /// The same, where every single trial is promised to stay below the bound.
+    #[must_use]
+    pub fn of_each_trial(self) -> Self {
+        Self { judged: Judgement::EachTrial, ..self }
+    }
+
+    /// The same, where what most people have may be found by chance more often than the bound says.
+    #[must_use]
+    pub fn or_by_chance(self) -> Self {
+        let judged = if self.bound.is_some() { Judgement::MeanOrChance } else { Judgement::Chance };
+        Self { judged, ..self }
+    }
+
+    /// Whether nothing is promised or judged.
+    pub fn is_open(&self) -> bool {
+        self.judged == Judgement::Open
+    }
+
+    /// Whether a promise is broken: the whole interval of the mean, or of a group, lies above what is promised, or where every trial is
+    /// promised to stay below the bound, any is above.
     pub fn is_above(&self) -> bool {
-        !self.open && self.trials > 0 && self.interval[0] > self.bound.unwrap_or(0.0).max(1.5 * self.chance)
+        let limit = |chance: f64| match (self.judged, self.bound) {
+            (Judgement::Open, _) => f64::INFINITY,
+            (Judgement::EachTrial | Judgement::Mean, Some(bound)) => bound + EPSILON,
+            (Judgement::MeanOrChance, Some(bound)) => bound.max(1.5 * chance) + EPSILON,
+            (_, _) => 1.5 * chance + EPSILON,
+        };
+        self.is_above_limit(&limit) || self.judged == Judgement::EachTrial && self.share_above > 0.0
+    }
+
+    /// Whether the whole interval of the mean, or of a group, lies above a share.
+    pub fn is_above_share(&self, most: f64) -> bool {
+        !self.is_open() && self.is_above_limit(&|_| most)
+    }
+
+    /// `limit` by what guessing gives.
+    fn is_above_limit(&self, limit: &dyn Fn(f64) -> f64) -> bool {
+        let mean = self.trials > 0 && self.interval[0] > limit(self.chance);
+        mean || self.worst_group.as_ref().is_some_and(|group| group.interval[0] > limit(group.chance))
     }
 }
 
 /// Probabilities of being right, one a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Trials {
-    number: u64,
-    sum: f64,
+    right: Vec<f64>,
     chance: f64,
+    /// By group: trials, and sums of the probabilities of being right and of chance.
+    groups: BTreeMap<String, (u64, f64, f64)>,
 }
 
 impl Trials {
     /// Adds a trial: how probably the attack, and a guess without the release, are right.
     pub fn add(&mut self, right: f64, chance: f64) {
-        self.number += 1;
-        self.sum += right;
+        self.right.push(right);
         self.chance += chance;
     }
 
-    /// The yield of these trials.
+    /// Adds a trial of a group.
+    pub fn add_to(&mut self, group: &str, right: f64, chance: f64) {
+        self.add(right, chance);
+        if !self.groups.contains_key(group) {
+            self.groups.insert(group.to_owned(), (0, 0.0, 0.0));
+        }
+        if let Some(sums) = self.groups.get_mut(group) {
+            *sums = (sums.0 + 1, sums.1 + right, sums.2 + chance);
+        }
+    }
+
+    /// The mean probability of being right; 0 without a trial.
+    pub fn rate(&self) -> f64 {
+        self.right.iter().sum::<f64>() / self.right.len().max(1) as f64
+    }
+
+    /// The yield of these trials, judged by its mean.
     #[must_use]
-    pub fn sum_up(self, attack: &'static str, given: String, bound: Option<f64>) -> Yield {
-        let number = self.number.max(1) as f64;
-        let rate = self.sum / number;
-        let interval = if self.number == 0 { [0.0, 1.0] } else { wilson(rate, number) };
-        Yield { attack, given, trials: self.number, rate, interval, chance: self.chance / number, bound, open: false }
+    pub fn sum_up(mut self, attack: &'static str, given: String, bound: Option<f64>) -> Yield {
+        let (trials, rate) = (self.right.len() as u64, self.rate());
+        let number = trials.max(1) as f64;
+        let groups = self.groups.into_iter().map(|(group, (trials, right, chance))| {
+            let (number, rate) = (trials as f64, right / trials as f64);
+            GroupYield { group, trials, rate, interval: wilson(rate, number), chance: chance / number }
+        });
+        let worst_group = groups.reduce(|worst, next| if next.interval[0] > worst.interval[0] { next } else { worst });
+        let above = self.right.iter().filter(|right| bound.is_some_and(|bound| **right > bound + EPSILON)).count();
+        self.right.sort_unstable_by(|a, b| b.total_cmp(a));
+        let tenth = self.right.len().div_ceil(10);
+        Yield {
+            attack,
+            given,
+            trials,
+            rate,
+            interval: if trials == 0 { [0.0, 1.0] } else { wilson(rate, number) },
+            chance: self.chance / number,
+            worst_group,
+            worst_decile: self.right[..tenth].iter().sum::<f64>() / tenth.max(1) as f64,
+            share_above: above as f64 / number,
+            bound,
+            judged: if bound.is_some() { Judgement::Mean } else { Judgement::Chance },
+        }
     }
 }
 
@@ -95,5 +207,38 @@ mod tests {
         assert!(!of(0.21, 10, Some(0.2)) && of(0.5, 100, Some(0.2)));
         assert!(!of(0.14, 1000, None) && of(0.3, 1000, None));
         assert!(!Trials::default().sum_up("test", String::new(), None).is_above());
+    }
+
+    #[test]
+    fn one_group_and_one_trial_are_not_hidden_by_a_mean() {
+        let of = |each: bool| {
+            let mut trials = Trials::default();
+            (0..2_000).for_each(|_| trials.add_to("sound", 0.01, 0.0));
+            (0..100).for_each(|_| trials.add_to("raw", 0.9, 0.0));
+            let found = trials.sum_up("test", String::new(), Some(0.2));
+            if each { found.of_each_trial() } else { found }
+        };
+        let found = of(false);
+        assert!(found.rate < 0.2 && found.is_above() && found.is_above_share(0.5) && !found.is_above_share(0.95));
+        assert_eq!(found.worst_group.as_ref().map(|group| group.group.as_str()), Some("raw"));
+        assert!((found.share_above - 100.0 / 2_100.0).abs() < 1e-12 && found.worst_decile > 0.4);
+        let mut one = Trials::default();
+        (0..1_000).for_each(|_| one.add(0.2, 0.0));
+        assert!(!one.clone().sum_up("test", String::new(), Some(0.2)).of_each_trial().is_above());
+        one.add(0.25, 0.0);
+        let found = one.sum_up("test", String::new(), Some(0.2));
+        assert!(!found.is_above() && found.of_each_trial().is_above(), "one line below its crowd");
+    }
+
+    #[test]
+    fn chance_raises_no_bound_of_its_own() {
+        let of = |right: f64, chance: f64| {
+            let mut trials = Trials::default();
+            (0..10_000).for_each(|_| trials.add(right, chance));
+            trials.sum_up("test", String::new(), Some(0.2))
+        };
+        // An attack whose chance grows with what leaks.
+        assert!(of(0.244, 0.19).is_above() && !of(0.244, 0.19).or_by_chance().is_above());
+        assert!(!of(0.2, 0.0).is_above() && !of(0.9, 0.9).measured_only().is_above());
     }
 }

@@ -49,11 +49,8 @@ pub fn run(release: &Release<'_>, meetings: &[Meeting<'_>], effort: Effort) -> V
             by_values(release, meeting, &binned, lifts, of_each, &mut trials);
         }
     }
-    vec![trials.sum_up(
-        "joining by values",
-        "two groups of a batch, how values go together".to_owned(),
-        Some(release.in_batch()),
-    )]
+    let given = "two groups of a batch, how values go together".to_owned();
+    vec![release.of_pairs(trials.sum_up("joining by values", given, Some(release.in_batch())))]
 }
 
 /// The pairs of attributes of two groups that say most of each other.
@@ -147,6 +144,10 @@ fn by_values(
         let equal: Vec<usize> = (0..right.len()).filter(|&to| scores[to] > best - 1e-9).collect();
         let share = |of: usize, all: usize| of as f64 / all.max(1) as f64;
         let found = equal.iter().filter(|&&to| is_own(to)).count();
-        trials.add(share(found, equal.len()), share((0..right.len()).filter(|&to| is_own(to)).count(), right.len()));
+        trials.add_to(
+            &meeting.name(),
+            share(found, equal.len()),
+            share((0..right.len()).filter(|&to| is_own(to)).count(), right.len()),
+        );
     }
 }

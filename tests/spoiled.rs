@@ -1,0 +1,320 @@
+//! Releases spoiled by hand, each in another way: `throng verify-release`, `throng attack --fail-above promise` or both find it
+//! (docs/evaluation.md has the table).
+
+use crate::support;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::Command;
+use support::binary::{Outcome, Place, Process};
+
+const SCHEMA: &str = r#"
+name = "people"
+[[attribute]]
+name = "person"
+type = "string"
+role = "subject"
+[[attribute]]
+name = "age"
+type = "integer"
+changes = "always"
+hierarchy = { kind = "intervals", min = 0, max = 100, widths = [10, 50] }
+[[attribute]]
+name = "city"
+type = "string"
+changes = "always"
+[[attribute]]
+name = "illness"
+type = "string"
+role = "sensitive"
+changes = "always"
+[[attribute]]
+name = "blood"
+type = "string"
+changes = "never"
+"#;
+
+const GROUPS: &str = "[[group]]\nname = \"who\"\nattributes = [\"age\", \"illness\"]\n\
+                      [[group]]\nname = \"where\"\nattributes = [\"city\"]\n\
+                      [[group]]\nname = \"body\"\nattributes = [\"blood\"]\n";
+
+const SETTINGS: [(&str, &str); 3] =
+    [("PRIVACY__MAX_LINES_PER_SUBJECT", "1"), ("PRIVACY__MAX_DELAY", "1h"), ("BATCH__MAX_RECORDS", "40")];
+
+/// In each of a hundred batches forty of 80 people send, with a blood group of their own.
+fn records() -> Vec<Value> {
+    let mut dice = SmallRng::seed_from_u64(1);
+    let mut records = Vec::new();
+    for _ in 0..100 {
+        for person in rand::seq::index::sample(&mut dice, 80, 40) {
+            records.push(json!({
+                "person": format!("p{person}"),
+                "age": dice.random_range(20..60),
+                "city": (["Bern", "Zug", "Chur"][dice.random_range(0..3)]),
+                "illness": (["flu", "flu", "cold", "none"][dice.random_range(0..4)]),
+                "blood": (["A", "B"][person * 7 / 3 % 2]),
+            }));
+        }
+    }
+    records
+}
+
+/// A line that left.
+#[derive(Clone)]
+struct Line {
+    batch: u64,
+    record: usize,
+    subject: Value,
+    cells: Value,
+}
+
+/// A release by group, in the order of its files.
+struct Release {
+    records: Vec<Value>,
+    groups: BTreeMap<String, Vec<Line>>,
+}
+
+impl Release {
+    fn read(place: &Place, records: Vec<Value>) -> Self {
+        let mut groups: BTreeMap<String, Vec<Line>> = BTreeMap::new();
+        for entry in place.lines("lineage.ndjson") {
+            let entry: Value = serde_json::from_str(&entry).expect("an entry");
+            let group = entry["group"].as_str().expect("a group");
+            groups.entry(group.to_owned()).or_default().push(Line {
+                batch: entry["batch"].as_u64().expect("a batch"),
+                record: entry["source"][2].as_u64().expect("a record") as usize,
+                subject: entry["subject"].clone(),
+                cells: Value::from(entry["line"].as_u64().expect("a line")),
+            });
+        }
+        for (group, lines) in &mut groups {
+            let texts = place.lines(&format!("out.{group}.ndjson"));
+            lines.sort_by_key(|line| line.cells.as_u64());
+            for line in lines {
+                let number = line.cells.as_u64().expect("a number") as usize;
+                line.cells = serde_json::from_str(&texts[number]).expect("a line");
+            }
+        }
+        Self { records, groups }
+    }
+
+    fn write(&self, place: &Place) {
+        let mut lineage = String::new();
+        for (group, lines) in &self.groups {
+            let texts: String = lines.iter().map(|line| format!("{}\n", line.cells)).collect();
+            place.write(&format!("out.{group}.ndjson"), texts);
+            for (number, line) in lines.iter().enumerate() {
+                let source = json!(["in.ndjson", 0, line.record]);
+                let entry = json!({ "source": source, "batch": line.batch, "group": group, "line": number, "subject": line.subject });
+                writeln!(lineage, "{entry}").expect("a string");
+            }
+        }
+        place.write("lineage.ndjson", lineage);
+    }
+
+    fn group(&mut self, name: &str) -> &mut Vec<Line> {
+        self.groups.get_mut(name).expect("a group")
+    }
+
+    /// Brings the lines of each batch into an order.
+    fn order<K: Ord>(&mut self, name: &str, key: impl Fn(&Line) -> K) {
+        self.group(name).sort_by_cached_key(|line| (line.batch, key(line)));
+    }
+
+    fn sort(&mut self, name: &str) {
+        self.order(name, |line| line.cells.to_string());
+    }
+
+    /// Rotates the lines of each batch.
+    fn rotate(&mut self, name: &str, by: usize) {
+        let lines = std::mem::take(self.group(name));
+        let batches = lines.chunk_by(|a, b| a.batch == b.batch);
+        let rotated = batches.flat_map(|batch| {
+            let by = by.min(batch.len());
+            [&batch[by..], &batch[..by]].concat()
+        });
+        *self.group(name) = rotated.collect();
+    }
+
+    /// The first batch in which most records of the group left.
+    fn fullest(&mut self, name: &str) -> u64 {
+        let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+        self.group(name).iter().for_each(|line| *counts.entry(line.batch).or_default() += 1);
+        counts.into_iter().max_by_key(|(batch, count)| (*count, u64::MAX - batch)).expect("a batch").0
+    }
+
+    fn line_of(&mut self, name: &str) -> &mut Line {
+        let batch = self.fullest(name);
+        self.group(name).iter_mut().find(|line| line.batch == batch).expect("a line")
+    }
+}
+
+/// A way of spoiling a release, and which command finds it.
+struct Spoiled {
+    name: &'static str,
+    spoil: fn(&mut Release),
+    by_recount: bool,
+    by_attack: bool,
+}
+
+const WAYS: [Spoiled; 11] = [
+    Spoiled {
+        name: "the subject leaves",
+        spoil: |release| {
+            let records = release.records.clone();
+            for line in release.group("where") {
+                line.cells = json!({ "person": records[line.record]["person"], "city": line.cells["city"] });
+            }
+        },
+        by_recount: true,
+        by_attack: false,
+    },
+    Spoiled {
+        name: "one group leaves raw",
+        spoil: |release| {
+            let records = release.records.clone();
+            for line in release.group("who") {
+                line.cells["age"] = records[line.record]["age"].clone();
+            }
+            release.sort("who");
+        },
+        by_recount: true,
+        by_attack: true,
+    },
+    Spoiled {
+        name: "a label that no hierarchy has",
+        spoil: |release| {
+            release.line_of("who").cells["age"] = json!("30-38");
+            release.sort("who");
+        },
+        by_recount: true,
+        by_attack: true,
+    },
+    Spoiled {
+        name: "a class of one person",
+        spoil: |release| {
+            release.line_of("where").cells["city"] = json!("Basel");
+            release.sort("where");
+        },
+        by_recount: true,
+        by_attack: true,
+    },
+    Spoiled {
+        name: "the order of the records",
+        spoil: |release| {
+            release.order("who", |line| line.record);
+            release.order("where", |line| line.record);
+        },
+        by_recount: true,
+        by_attack: true,
+    },
+    Spoiled {
+        name: "the order of the records, reversed in one group",
+        spoil: |release| {
+            release.order("who", |line| line.record);
+            release.order("where", |line| usize::MAX - line.record);
+        },
+        by_recount: true,
+        by_attack: true,
+    },
+    Spoiled {
+        name: "the order of the records, rotated in one group",
+        spoil: |release| {
+            release.order("who", |line| line.record);
+            release.order("where", |line| line.record);
+            release.rotate("where", 5);
+        },
+        by_recount: true,
+        by_attack: true,
+    },
+    Spoiled {
+        name: "a sensitive value of one person",
+        spoil: |release| {
+            release.line_of("who").cells["illness"] = json!("rare");
+            release.sort("who");
+        },
+        by_recount: true,
+        by_attack: false,
+    },
+    Spoiled {
+        name: "a star for one common value alone",
+        spoil: |release| {
+            let records = release.records.clone();
+            for line in release.group("who") {
+                let own = records[line.record]["illness"].clone();
+                // A line in which nothing is shown would be found.
+                let hides = own == "flu" && line.cells["age"] != "*";
+                line.cells["illness"] = if hides { json!("*") } else { own };
+            }
+            release.sort("who");
+        },
+        by_recount: false,
+        by_attack: true,
+    },
+    Spoiled {
+        name: "a person with two lines in a batch",
+        spoil: |release| {
+            let twice = release.line_of("where").clone();
+            release.group("where").push(twice);
+            release.sort("where");
+        },
+        by_recount: true,
+        by_attack: false,
+    },
+    Spoiled {
+        name: "what never changes, with every record",
+        spoil: |release| {
+            let records = release.records.clone();
+            let sent = release.group("where").clone();
+            *release.group("body") = sent;
+            for line in release.group("body") {
+                line.cells = json!({ "blood": records[line.record]["blood"] });
+            }
+            release.sort("body");
+        },
+        by_recount: false,
+        by_attack: true,
+    },
+];
+
+fn throng(place: &Place, arguments: &str) -> Outcome {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.args(arguments.split_whitespace());
+    place.surround(&mut command, &SETTINGS);
+    Process::spawn(command, place.port).wait()
+}
+
+const RECOUNT: &str = "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson";
+const ATTACK: &str =
+    "attack out.ndjson --original in.ndjson -c throng.toml --lineage lineage.ndjson --targets 100 --fail-above promise";
+
+#[test]
+fn releases_spoiled_by_hand_are_found() {
+    let place = Place::new(SCHEMA, GROUPS);
+    let records = records();
+    place.write("in.ndjson", records.iter().map(|record| format!("{record}\n")).collect::<String>());
+    let run = Process::spawn(place.command(&SETTINGS, &["--lineage", "lineage.ndjson"]), place.port).wait();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let files = ["lineage.ndjson", "out.who.ndjson", "out.where.ndjson", "out.body.ndjson"];
+    let sound = files.map(|file| place.read(file));
+    // Read and written once more it is what it was: nothing is found.
+    Release::read(&place, records.clone()).write(&place);
+    for command in [RECOUNT, ATTACK] {
+        let outcome = throng(&place, command);
+        assert_eq!(outcome.code, Some(0), "{command}: {}{}", String::from_utf8_lossy(&outcome.stdout), outcome.stderr);
+    }
+    for way in WAYS {
+        files.iter().zip(&sound).for_each(|(file, bytes)| place.write(file, bytes));
+        let mut release = Release::read(&place, records.clone());
+        (way.spoil)(&mut release);
+        release.write(&place);
+        for (command, finds) in [(RECOUNT, way.by_recount), (ATTACK, way.by_attack)] {
+            let outcome = throng(&place, command);
+            let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
+            assert_eq!(outcome.code == Some(4), finds, "{}: {command}: {printed}{}", way.name, outcome.stderr);
+        }
+    }
+}
