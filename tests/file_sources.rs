@@ -57,6 +57,7 @@ fn a_pipe_that_says_nothing_lets_the_daemon_stop() {
         std::thread::sleep(std::time::Duration::from_secs(2));
         process.terminate();
         assert!(process.ends_within(std::time::Duration::from_secs(20)), "no header has come: {begin:?}");
+        assert!(process.wait().expect(0).stderr.contains("standard input may hold further records"));
     }
     let parquet = place.run(&[("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "parquet")]).expect(2);
     assert!(parquet.stderr.contains("parquet is not read from standard input"), "{}", parquet.stderr);

@@ -149,3 +149,20 @@ fn a_secret_that_others_can_have_is_told_or_refused() {
         );
     }
 }
+
+/// Lines that found no room to wait have no other line that stands for them, and the summary says so.
+#[test]
+fn lines_without_room_to_wait_are_told_apart_from_thinned_ones() {
+    const STATIC: &str =
+        schema!("hints"; person, more "[[attribute]]\nname = \"blood\"\ntype = \"string\"\nchanges = \"never\"\n");
+    let records: String =
+        (0..200).map(|n| format!("{{\"person\":\"p{n}\",\"blood\":\"{}\"}}\n", ["A", "B"][n % 2])).collect();
+    let settings = [("PRIVACY__MAX_LINES_PER_SUBJECT", "1"), ("PRIVACY__MAX_DELAY", "1h")];
+    for (room, is_told) in [(10, true), (1_000, false)] {
+        let place = Place::new(STATIC, "");
+        place.write("throng.tuning", format!("max_waiting_lines = {room}\n"));
+        place.write("in.ndjson", &records);
+        let outcome = place.run(&settings);
+        assert_eq!(outcome.stderr.contains("without a line that stands for them"), is_told, "{}", outcome.stderr);
+    }
+}

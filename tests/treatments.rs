@@ -62,6 +62,13 @@ fn released(treat: &str) -> (Place, BTreeMap<String, usize>) {
     (place, ages)
 }
 
+/// The files that mark outputs as untrue.
+fn marks(place: &Place) -> Vec<String> {
+    let names =
+        place.files(".").into_iter().map(|(path, _)| path.file_name().map(|name| name.to_string_lossy().into_owned()));
+    names.flatten().filter(|name| name.ends_with(".untruthful")).collect()
+}
+
 fn counts(of: &[(&str, usize)]) -> BTreeMap<String, usize> {
     of.iter().map(|(age, count)| ((*age).to_owned(), *count)).collect()
 }
@@ -77,7 +84,7 @@ fn throng(place: &Place, arguments: &[&str]) -> Outcome {
 fn without_rules_ages_become_coarser_and_all_is_true() {
     let (place, ages) = released("");
     assert!(ages.keys().any(|age| age.contains('-')), "{ages:?}");
-    assert!(!place.path("out.ndjson.untruthful").exists());
+    assert_eq!(marks(&place), Vec::<String>::new());
 }
 
 #[test]
@@ -109,8 +116,9 @@ fn a_perturbed_number_is_the_closest_with_a_crowd() {
     let (place, ages) = released("perturb");
     // 33 becomes 30, and 36 and 47 become 40.
     assert_eq!(ages, counts(&[("30", 4 * 23), ("40", 4 * 25)]));
-    let mark = String::from_utf8(place.read("out.ndjson.untruthful")).expect("text");
+    let mark = String::from_utf8(place.read("out.age.ndjson.untruthful")).expect("text");
     assert!(mark.contains("numbers replaced by others or by means"), "{mark}");
+    assert_eq!(marks(&place), ["out.age.ndjson.untruthful"], "all cities are true");
 }
 
 #[test]
@@ -119,7 +127,7 @@ fn aggregates_are_means_of_crowds() {
     // 33, 36, 47 and twenty-three times 40 are 40 on the mean.
     assert_eq!(ages, counts(&[("30", 4 * 22), ("40", 4 * 26)]));
     assert!(ages.values().all(|count| *count >= 4 * K), "{ages:?}");
-    assert!(place.path("out.ndjson.untruthful").exists());
+    assert_eq!(marks(&place), ["out.age.ndjson.untruthful"]);
 }
 
 /// Numbers that everybody has alone: what leaves is nobody's.
@@ -157,7 +165,7 @@ fn the_mark_outlives_the_rule() {
     place.write("throng.toml", &plain);
     place.write("in.ndjson", [records(), records().replace(":\"p", ":\"q")].concat());
     place.run(&[]).expect(0);
-    assert!(String::from_utf8(place.read("out.ndjson.untruthful")).expect("text").contains("numbers replaced"));
+    assert!(String::from_utf8(place.read("out.age.ndjson.untruthful")).expect("text").contains("numbers replaced"));
 }
 
 /// The same state under another treatment: what leaves from then on is treated so.

@@ -10,7 +10,7 @@ use crate::daemon::stream::refused_loss;
 use crate::daemon::stream::run::Watcher;
 use crate::io::file::plain_length;
 use crate::start::checked::Checked;
-use crate::telemetry::{Label, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
+use crate::telemetry::{Label, Limit, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 }
+
+/// What a summary says where lines were thinned for want of room: no other line of their subject need have left.
+pub const LIMIT_REACHED: &str = "thinned without a line that stands for them: the limit of lines that wait, or that are remembered, was reached, and of some people nothing has left in the groups that do not change (divide the input by subjects)";
 
 /// Between two looks at whether the process is to end.
 const LOOK_AT_STOP: Duration = Duration::from_millis(100);
@@ -111,6 +114,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     // A run that was told to stop has not seen all there is.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);
+    if is_file && !to_the_end {
+        eprintln!("stopped by a signal: standard input may hold further records, which this run has not read");
+    }
     // A file is judged whole, whatever process has read it; of a topic, what this process has read.
     let settled = if is_file { Settled::ByTheState } else { Settled::ByThisProcess };
     let most = args.fail_above.or(to_the_end.then_some(1.0)).filter(|_| !config.is_job());
@@ -194,6 +200,9 @@ pub fn summarize(telemetry: &Telemetry) {
             "thinned {suppressed} records and about {} fragments: other lines of their subject stand for them (privacy.max_lines_per_subject, privacy.max_delay)",
             status.thinned_fragments
         );
+    }
+    if telemetry.has_reached(Limit::WaitingLines) || telemetry.has_reached(Limit::SaidLines) {
+        eprintln!("{LIMIT_REACHED}");
     }
     if let Some(seconds) = status.mean_delay_seconds {
         eprintln!("about {} lines have waited some {seconds} s in the mean", status.delayed_lines);

@@ -149,11 +149,6 @@ impl Config {
         self.group.iter().map(|group| group.name.as_str()).chain(of_everything)
     }
 
-    /// The first of these names, which stands for all where one file goes with all groups.
-    pub fn first_group(&self) -> &str {
-        self.group_names().next().unwrap_or("all")
-    }
-
     /// The names of the outputs, a file or a topic each: those of the groups, or [`JOINED`] where their rows are joined.
     pub fn output_names(&self) -> Vec<&str> {
         match self.sink.rows {

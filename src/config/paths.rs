@@ -175,17 +175,17 @@ fn used(config: &Config) -> Vec<Used> {
         put(key.into(), path, false);
     }
     let mut file = |key: &'static str, path: &Path| put(key.into(), path, false);
-    let first = config.first_group();
     if is_dash(&sink.path) {
         file("sink.path", &sink.path);
     } else {
         let outputs = config.output_names();
         for output in &outputs {
-            file("sink.path", &Sink::file_of(&sink.path, output, outputs.len() < 2));
+            let path = Sink::file_of(&sink.path, output, outputs.len() < 2);
+            file("sink.path", &path);
+            if config.treatment.may_be_untruthful() {
+                file(config.treatment.untruthful_key(), &Sink::mark_path(&path));
+            }
         }
-    }
-    if config.treatment.may_be_untruthful() && !is_dash(&sink.path) {
-        file(config.treatment.untruthful_key(), &sink.mark_path(first));
     }
     if let Some(path) = &sink.dead_letter_path {
         file("sink.dead_letter_path", path);

@@ -56,10 +56,10 @@ fn every_pair_of_files_is_compared() {
     assert!(keys(&of(Some("out"), &["a", "b"])).is_empty(), "the groups are beside it");
     assert_eq!(keys(&of(Some("out.b"), &["a", "b"])), ["sink.dead_letter_path"]);
     assert_eq!(keys(&of(Some("in.ndjson"), &[])), ["sink.dead_letter_path"]);
-    let mut marked = of(None, &["a", "untruthful"]);
+    let mut marked = of(Some("out.b.untruthful"), &["a", "b"]);
     assert!(keys(&marked).is_empty());
     marked.treatment.preset = Preset::Coverage;
-    assert_eq!(keys(&marked), ["treatment.preset"], "the mark would overwrite a group");
+    assert_eq!(keys(&marked), ["sink.dead_letter_path"], "the mark would overwrite dead letters");
     let mut beside = of(None, &[]);
     for (path, clash) in [("*.ndjson", false), ("o*", true), ("out.[a-z]", false), ("", true), ("x", false)] {
         beside.source.path = root.path().join(path);

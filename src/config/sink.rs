@@ -126,11 +126,9 @@ impl Sink {
         self.rows == Rows::Joined || !self.format().is_json()
     }
 
-    /// The file that says of a file sink's output that values are exchanged between its records; `first` is the name of the first
-    /// group, which stands for all where the path has `{group}`.
-    pub fn mark_path(&self, first: &str) -> PathBuf {
-        let path = placed(&self.path, first);
-        path.with_file_name(spelled(&path, ".untruthful"))
+    /// The file beside an output that says that numbers of it are those of others or means.
+    pub fn mark_path(output: &Path) -> PathBuf {
+        output.with_file_name(spelled(output, ".untruthful"))
     }
 
     /// The Kafka topic of each of these groups.

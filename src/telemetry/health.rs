@@ -75,6 +75,13 @@ impl LimitReached {
     }
 }
 
+impl Telemetry {
+    /// Whether a limit was reached since the start of the process.
+    pub fn has_reached(&self, limit: Limit) -> bool {
+        self.metrics().health.limits.of(limit).get() > 0
+    }
+}
+
 /// A policy is in force from the next batch on.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInForce<'a> {

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 /// What is measured of an attribute, each in [0, 1].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Standing {
-    /// Share of the records whose value of the attribute fewer than k people have; or whose value of it together with that of one other
-    /// attribute, where each by itself is common; the largest over all others.
+    /// The larger of two shares of the records: those whose value of the attribute fewer than k people have; and those whose values of it
+    /// and of one other attribute, each common by itself, fewer than k share, for the other attribute with most such records.
     pub coverage: f64,
     /// Distinct values over records.
     pub cardinality: f64,

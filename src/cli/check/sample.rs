@@ -2,13 +2,13 @@
 
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, rehearse, written};
-use crate::cli::run::stop_on_signals;
+use crate::cli::run::{LIMIT_REACHED, stop_on_signals};
 use crate::cli::text;
 use crate::config::Config;
 use crate::io::file::is_at_rest;
 use crate::records::schema::Schema;
 use crate::start::probe::{Probe, probe};
-use crate::telemetry::Label;
+use crate::telemetry::{Label, Limit};
 use anyhow::{Context, anyhow};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -102,6 +102,9 @@ fn described(rehearsal: &Rehearsal, probed: &Probe, groups: &[Left], input: &Pat
         let names = attributes.iter().map(|a| text::clean(&schema.attributes[*a].name));
         names.collect::<Vec<_>>().join(", ")
     };
+    if rehearsal.telemetry.has_reached(Limit::WaitingLines) || rehearsal.telemetry.has_reached(Limit::SaidLines) {
+        line(LIMIT_REACHED.into());
+    }
     if !probed.never_met.is_empty() {
         line(format!("warning: without a value in every record: {}", names(&probed.never_met)));
     }

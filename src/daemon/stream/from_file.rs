@@ -69,11 +69,13 @@ pub fn run_file(
     if !profiles::begin(&mut engine, None, (&config, &schema, &file), &no_cluster, telemetry, stop)? {
         return if is_job { Err(RunError::Interrupted) } else { Ok(engine.findings()) };
     }
-    let Some(source) = open_source(&config, &schema, files, telemetry, stop)? else { return Ok(engine.findings()) };
+    let Some(source) = open_source(&config, &schema, files, telemetry, stop)? else {
+        return if is_job { Err(RunError::Interrupted) } else { Ok(engine.findings()) };
+    };
     telemetry.set_readiness(|r| r.assignment = true);
     let consumed_before = telemetry.status().totals.consumed;
     let mut sink = match config.sink.kind {
-        SinkKind::File => Some(open_sink(&config, &columns, names, options.lineage.as_deref(), &engine)?),
+        SinkKind::File => Some(open_sink((&config, &schema), &columns, names, options.lineage.as_deref(), &engine)?),
         SinkKind::None | SinkKind::Kafka => None,
     };
     let reader = FileReader {
@@ -232,14 +234,25 @@ fn open_source(
     Ok(Some(source))
 }
 
+/// By output, the mark of one that may be untrue for the reason `how`: it has an altered attribute. Where the schema alters none, what was
+/// altered before is in the state, and may be in any of them.
+fn marks(outputs: &[GroupColumns], schema: &Schema, how: Option<&str>) -> Vec<Option<String>> {
+    let is_altered =
+        |column: &String| schema.position(column).is_some_and(|a| schema.attributes[a].treatment.is_untruthful());
+    let altered: Vec<bool> = outputs.iter().map(|output| output.columns.iter().any(is_altered)).collect();
+    let any = altered.contains(&true);
+    let text = |is_altered: bool| how.filter(|_| is_altered || !any).map(|how| format!("{UNTRUTHFUL}: {how}\n"));
+    altered.into_iter().map(text).collect()
+}
+
 fn open_sink(
-    config: &Config,
+    (config, schema): (&Config, &Schema),
     outputs: &[GroupColumns],
     names: Names,
     lineage: Option<&Path>,
     engine: &Engine,
 ) -> Result<FileSink, RunError> {
     let format = file_format(config.sink.format(), config.source.separator);
-    let untruthful = engine.untruthful().map(|how| format!("{UNTRUTHFUL}: {how}\n"));
+    let untruthful = marks(outputs, schema, engine.untruthful());
     Ok(FileSink::open(config, format, outputs, lineage, untruthful, names)?)
 }

@@ -32,7 +32,8 @@ pub struct FileSink {
     dead_letters: Option<Output>,
     audit: Option<Output>,
     lineage: Option<Output>,
-    untruthful: Option<(PathBuf, String)>,
+    /// Marks beside outputs that may be untrue, with what they say.
+    marks: Vec<(PathBuf, String)>,
     names: Names,
     visible: Visible,
     bytes_out: u64,
@@ -40,7 +41,7 @@ pub struct FileSink {
 
 impl FileSink {
     /// Opens all files and locks them for as long as they are open: the outputs, each with what a line of it holds, and the file of
-    /// `lineage`. Where the outputs may be untrue, a file beside them says `untruthful`.
+    /// `lineage`. A file beside each output that may be untrue says so: `untruthful` has the text of its mark, by output.
     ///
     /// Several groups write a file each ([`Sink::file_of`](crate::config::Sink::file_of)). `-` is standard output, for NDJSON of one
     /// group. A CSV file starts with its header.
@@ -52,7 +53,7 @@ impl FileSink {
         format: Format,
         columns: &[GroupColumns],
         lineage: Option<&Path>,
-        untruthful: Option<String>,
+        untruthful: Vec<Option<String>>,
         names: Names,
     ) -> Result<Self, SinkError> {
         let sink = &config.sink;
@@ -62,17 +63,21 @@ impl FileSink {
         let lineage = lineage.map(|path| open(path, Access::Private)).transpose()?;
         let audit = sink.audit_file.as_deref().map(|path| open(path, Access::Shared)).transpose()?;
         let mut outputs = Vec::with_capacity(columns.len());
-        for (path, group) in output_paths(&sink.path, columns).iter().zip(columns) {
+        let paths = output_paths(&sink.path, columns);
+        for (path, group) in paths.iter().zip(columns) {
             let target = Target::open(path, visible, Access::Shared)?;
             outputs.push(Output::of_group(target, format, &group.columns)?);
         }
         let lines = vec![0; outputs.len()];
-        let mark = |text| (sink.mark_path(config.first_group()), text);
-        let untruthful = untruthful.filter(|_| sink.path != Path::new("-")).map(mark);
-        if let (Visible::AsReleased, Some((path, text))) = (visible, &untruthful) {
-            whole::write(path, text.as_bytes())?;
+        let files = paths.iter().filter(|path| path.as_path() != Path::new("-"));
+        let marks: Vec<(PathBuf, String)> = files
+            .zip(untruthful)
+            .filter_map(|(path, text)| Some((crate::config::Sink::mark_path(path), text?)))
+            .collect();
+        if visible == Visible::AsReleased {
+            marks.iter().try_for_each(|(path, text)| whole::write(path, text.as_bytes()))?;
         }
-        Ok(Self { outputs, lines, dead_letters, audit, lineage, untruthful, names, visible, bytes_out: 0 })
+        Ok(Self { outputs, lines, dead_letters, audit, lineage, marks, names, visible, bytes_out: 0 })
     }
 
     fn write(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), SinkError> {
@@ -135,8 +140,8 @@ impl FileSink {
         let finished = all.map(Output::finish).collect::<Result<Vec<Target>, _>>()?;
         crash_point("file-synced");
         finished.iter().try_for_each(Target::check_place)?;
-        if let (Visible::AtTheEnd, Some((path, text))) = (self.visible, &self.untruthful) {
-            whole::write(path, text.as_bytes())?;
+        if self.visible == Visible::AtTheEnd {
+            self.marks.iter().try_for_each(|(path, text)| whole::write(path, text.as_bytes()))?;
         }
         let mut replaced = Vec::new();
         for mut output in finished {
