@@ -252,15 +252,15 @@ fn values_that_say_each_other_are_joined_and_stars_are_not() {
     assert_eq!((hidden.rate, hidden.is_above()), (0.125, false));
 }
 
-/// In a first batch all values of twenty people leave; in the second `*` stands for the common one, and for nothing else.
+/// In a first batch all values of sixty people leave; in the second `*` stands for the common one, and for nothing else.
 #[test]
 fn a_star_that_stands_for_one_common_value_alone_names_it() {
     let mut records = String::new();
     let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
-    for row in 0..40_u32 {
+    for row in 0..120_u32 {
         let is_common = row % 2 == 0;
         records += &record(row as usize, 0, 0, 30, if is_common { "flu" } else { "cold" });
-        lines.push((row, u64::from(row / 20), if row >= 20 && is_common { &[0, 9] } else { &[0, 0] }));
+        lines.push((row, u64::from(row / 60), if row >= 60 && is_common { &[0, 9] } else { &[0, 0] }));
     }
     let stage = Stage::new(SCHEMA, &records).group(&[1], &[4], &lines);
     let found = minimality::run(&stage.release(promised(5)), effort(100), &mut dice(0));
