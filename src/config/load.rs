@@ -1,6 +1,7 @@
 //! File, then environment, then judgement: every problem of a configuration at once.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use super::environment::{self, Overrides};
 use super::properties::is_secret;
@@ -222,4 +223,23 @@ fn place(text: &str, span: Option<std::ops::Range<usize>>) -> String {
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
     format!("line {line}, column {column}")
+}
+
+impl Config {
+    /// Creates the file of `state.secret_file` for a job over files that was loaded by
+    /// [`load_for_job`] and has no secret yet; returns its path where it did.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn create_secret(&mut self, file: &str) -> Result<Option<PathBuf>, Problem> {
+        let Some(path) = self.state.secret_file.clone().filter(|_| self.secret.is_none() && self.is_job()) else {
+            return Ok(None);
+        };
+        let secret = Secret::create(&path).map_err(|error| {
+            let message = format!("{} cannot be created ({})", path.display(), error.kind());
+            Problem::new(file, "state.secret_file", message, "name a file in a directory that this process may write")
+        })?;
+        self.secret = Some(secret);
+        Ok(Some(path))
+    }
 }

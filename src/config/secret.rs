@@ -1,11 +1,11 @@
 //! Secrets: bytes that nobody prints, and the files that hold them. What a configuration leaves open to others.
 
-use super::{Config, Problem, Telemetry};
+use super::Telemetry;
 use rand::{TryRngCore, rngs::OsRng};
 use std::fmt;
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -139,25 +139,6 @@ pub(super) fn secret_text(path: &Path) -> Result<Zeroizing<String>, AccessError>
     let length = text.trim_end_matches(['\r', '\n']).len();
     text.truncate(length);
     if text.is_empty() { Err(AccessError::Empty) } else { Ok(text) }
-}
-
-impl Config {
-    /// Creates the file of `state.secret_file` for a job over files that was loaded by
-    /// [`load_for_job`](super::load_for_job) and has no secret yet; returns its path where it did.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn create_secret(&mut self, file: &str) -> Result<Option<PathBuf>, Problem> {
-        let Some(path) = self.state.secret_file.clone().filter(|_| self.secret.is_none() && self.is_job()) else {
-            return Ok(None);
-        };
-        let secret = Secret::create(&path).map_err(|error| {
-            let message = format!("{} cannot be created ({})", path.display(), error.kind());
-            Problem::new(file, "state.secret_file", message, "name a file in a directory that this process may write")
-        })?;
-        self.secret = Some(secret);
-        Ok(Some(path))
-    }
 }
 
 impl Telemetry {
