@@ -2,7 +2,7 @@
 
 use super::input::{InputBatch, Limits, Place};
 use crate::records::raw::{Mark, Token};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 /// Rows and bytes of values that a subject has in a batch.
@@ -26,7 +26,7 @@ pub struct SubjectShare {
     bytes: u64,
     min_subjects: usize,
     /// By partition and keyed hash of the subject as spelled; `None`: rows without a subject.
-    usage: HashMap<(Place, Option<u64>), Usage>,
+    usage: BTreeMap<(Place, Option<u64>), Usage>,
     /// Rows without a subject.
     unnamed: u64,
     hasher: RandomState,
@@ -41,7 +41,7 @@ impl SubjectShare {
             rows: (limits.max_records / parts).max(1),
             bytes: (limits.max_bytes / parts).max(1),
             min_subjects: limits.min_subjects,
-            usage: HashMap::new(),
+            usage: BTreeMap::new(),
             unnamed: 0,
             hasher: RandomState::new(),
         }
