@@ -60,9 +60,8 @@ fn malformed_and_truncated_records() {
         "{\"age\":30} x",
         "{'age':30}",
         "{\"age\":03}",
-        "{\"age\":NaN}",
-        "{\"weight\":Infinity}",
         "{\"weight\":-inf}",
+        "{\"weight\":[NaN}",
         "{\"city\":\"a\tb\"}",
         "}",
         "nul",
@@ -77,8 +76,26 @@ fn no_objects() {
 }
 
 #[test]
-fn empty_records() {
-    dead_letters(&texts(&["", "   ", "\t"]), "empty");
+fn numbers_that_are_not_finite() {
+    dead_letters(&texts(&["{\"age\":NaN}", "{\"weight\":Infinity}", "{\"weight\": -Infinity }"]), "wrong_type");
+    // A spelling of missing, where the schema says so.
+    let place = Place::new(&SCHEMA.replace("type = \"float\"", "type = \"float\"\nmissing = [\"NaN\"]"), "");
+    place.write("in.ndjson", crowd().replace("70.5", "NaN"));
+    let account = place.run(&[]).expect(0).account();
+    assert_eq!(account, Account { consumed: 4, released: 4, ..Account::default() });
+    assert!(place.lines("out.ndjson").iter().all(|line| line.contains("\"weight\":null")));
+}
+
+/// One rule for all that read lines, as for CSV.
+#[test]
+fn blank_lines_are_nothing() {
+    let place = Place::new(SCHEMA, "");
+    place.write(
+        "in.ndjson",
+        format!("\n{}\n   \r\n\t\n{}\n\n", crowd().replace('\n', "\n\n"), crowd().replace("\"p", "\"q")),
+    );
+    let account = place.run(&[]).expect(0).account();
+    assert_eq!(account, Account { consumed: 8, released: 8, ..Account::default() });
 }
 
 #[test]

@@ -311,6 +311,21 @@ fn nobody_to_count_by_is_said_at_once() {
 }
 
 #[test]
+fn codes_that_come_back_are_refused_until_a_subject_is_named() {
+    let desk = Desk::new();
+    let row = |n: usize| format!("B-{:03},{}\n", n % 40, ["north", "south"][n % 2]);
+    desk.write("badges.txt", (0..600).fold("badge,zone\n".to_owned(), |text, n| text + &row(n)));
+    let said = desk.refused(&["init", "badges.txt"]);
+    assert!(said.contains("\"badge\"") && said.contains("--subject") && said.contains("--no-subject"), "{said}");
+    assert!(!said.contains("B-0"), "no value is shown: {said}");
+    let said = desk.done(&["init", "badges.txt", "--subject", "badge"]);
+    assert!(said.out.contains("600 records of 40 people"), "{}", said.out);
+    assert!(desk.read("badges.toml").contains("format = \"csv\""), "told by its content");
+    let said = desk.done(&["init", "badges.txt", "--no-subject", "--force"]);
+    assert!(said.out.contains("1 identifier") && !said.err.contains("warning"), "{}{}", said.out, said.err);
+}
+
+#[test]
 fn rare_values_of_a_file_released_at_once_are_suppressed() {
     let desk = Desk::new();
     let mut text = String::from("city,age\n");

@@ -115,7 +115,9 @@ fn json_with_keys_that_are_texts() {
     assert!(broker.group_offsets(&raw, &raw).values().all(Option::is_none), "nothing is committed");
 
     let few = ["schema", "infer", "--topic", &raw, "--brokers", &brokers, "--records", "200"];
-    let (code, text, said) = throng(place, &few);
+    let (code, _, said) = throng(place, &few);
+    assert!(code == Some(2) && said.contains("\"key\"") && said.contains("--no-subject"), "keys come back: {said}");
+    let (code, text, said) = throng(place, &[&few[..], &["--subject", "key"]].concat());
     assert!(code == Some(0) && text.contains("the first 200 records"), "{text}{said}");
     let (code, _, said) = throng(place, &["schema", "infer", "--topic", "no.such.topic", "--brokers", &brokers]);
     assert!(code == Some(1) && said.contains("does not exist"), "{said}");

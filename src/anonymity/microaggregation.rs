@@ -90,7 +90,17 @@ mod tests {
     fn typing(kind: Type, rounding: Rounding) -> Typing {
         let missing = Missing::new(None, true);
         let (spelling, dates) = Default::default();
-        Typing { attribute: "a".into(), kind, rounding, missing, spelling, dates, conversion: None }
+        Typing {
+            attribute: "a".into(),
+            kind,
+            rounding,
+            missing,
+            spelling,
+            dates,
+            conversion: None,
+            decimal_comma: false,
+            zone: None,
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::outcome::Failure;
 use super::run::{create_secret, share, stop_on_signals};
 use super::text;
 use super::written::{refuse_overwriting, unwritable};
-use super::written_down::{check_inputs, inputs, size};
+use super::written_down::{check_inputs, format_of, inputs, size};
 use crate::anonymity::lattice::passes::{Cut, Pass};
 use crate::anonymity::lattice::search::Progress;
 use crate::anonymity::quality::{Measure, Worth};
@@ -14,7 +14,7 @@ use crate::daemon::stream::loss;
 use crate::dataset::{
     Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, Source, Step, anonymize, files_written, frontier,
 };
-use crate::io::file::{telling, whole};
+use crate::io::file::{Format, whole};
 use crate::records::schema::Schema;
 use crate::start::findings::Finding;
 use crate::telemetry::silence_panic_payloads;
@@ -23,6 +23,7 @@ use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Anonymize one data set at once: the best generalization of all, proved, verified and written
@@ -43,7 +44,7 @@ use std::time::Duration;
 Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10,\nTHRONG__ANONYMIZE__SUPPRESSION_LIMIT=0, THRONG__ANONYMIZE__MEASURE=nue, THRONG__ANONYMIZE__STRATEGY=flash2p"
 )]
 pub struct AnonymizeArgs {
-    /// The data set: a file, or a directory or pattern of files; CSV, NDJSON or Parquet, by its extension or `source.format`
+    /// The data set: a file, or a directory or pattern of files; CSV, NDJSON or Parquet, by `source.format`, its extension or its content
     #[arg(value_name = "INPUT")]
     input: PathBuf,
     /// Further files, directories or patterns of the same kind, read behind it as one data set
@@ -102,8 +103,13 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     let catalog = catalog.map(|path| ("ANONYMIZE__CEILING__CATALOG", path));
     let named = named.into_iter().chain(catalog).map(|(key, value)| (format!("THRONG__{key}"), value));
     let mut config = config::load_for_job(&args.config, std::env::vars().chain(named))?;
-    if config.source.format.is_none() && args.input.is_dir() {
-        config.source.format = Some(config::Format::of_path(&telling(&args.input)));
+    if config.source.format.is_none() {
+        let found = format_of(&args.input, None, Some(b',')).map_err(|error| Failure::Usage(error.into()))?;
+        config.source.format = Some(match found {
+            Format::Csv { .. } => config::Format::Csv,
+            Format::Ndjson => config::Format::Json,
+            Format::Parquet => config::Format::Parquet,
+        });
     }
     if args.frontier.is_some() {
         config.sink.format = Some(config::Format::Json);
@@ -135,7 +141,15 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     };
     let stop = stop_on_signals()?;
     let note = |finding: &Finding| bar.suspend(|| eprintln!("note: {finding}"));
-    let step = |step: Step| bar.set_message(told(step));
+    let step = |step: Step| {
+        // Before the search nothing has been found that could be written.
+        if matches!(step, Step::Reading { .. } | Step::Counting { .. }) && stop.load(Ordering::Acquire) {
+            bar.finish_and_clear();
+            eprintln!("error: stopped by a signal before a policy was found; nothing was written");
+            signal_hook::low_level::exit(1);
+        }
+        bar.set_message(told(step));
+    };
     let attended = Attended { watch: &watch, stop: &stop, note: &note, step: &step };
     let source = Source { more: &args.more, memory: args.memory, temp: args.temp.as_deref(), part: None };
     if let Some(ks) = &args.frontier {

@@ -2,7 +2,7 @@
 
 use super::outcome::Failure;
 use super::sample::{self, Sample, SampleArgs};
-use super::schema::infer::{name_of, propose, refuse_existing, summary, warn};
+use super::schema::infer::{CountedBy, name_of, propose, refuse_existing, summary, warn};
 use super::text;
 use super::together::Together;
 use crate::config::{self, Config, Secret, is_same_file};
@@ -30,6 +30,9 @@ pub struct InitArgs {
     /// The column that counts people (default: the likeliest, or a person each record)
     #[arg(long, value_name = "COLUMN")]
     subject: Option<String>,
+    /// Every record is of another person: no column counts people
+    #[arg(long, conflicts_with = "subject")]
+    no_subject: bool,
     /// The crowd: people who share all that is said of each of them [default: 5]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
     k: Option<u32>,
@@ -94,9 +97,10 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         return Err(Failure::Usage(anyhow!("the records are read more than once: name a file ({named} is none)")));
     }
     let sample = sample::read(&answers.sample)?;
-    let inferred = propose(&sample, answers.subject.as_deref(), answers.k, &answers.name, args.topic.is_some())?;
+    let counted = CountedBy { subject: answers.subject.as_deref(), no_subject: args.no_subject };
+    let inferred = propose(&sample, counted, answers.k, &answers.name, args.topic.is_some())?;
     let text = configuration(args, &answers, &sample, &schema, &secret, inferred.schema.subject.is_some());
-    warn(&inferred);
+    warn(&inferred, args.no_subject);
     let named = config.display().to_string();
     let mut together = Together::default();
     let mut written = || -> Result<(), Failure> {
@@ -171,6 +175,7 @@ fn answers(
     };
     let subject = match &args.subject {
         Some(subject) => Some(subject.clone()),
+        None if args.no_subject => None,
         None => ask("Column that counts people (empty: the likeliest)", "")?,
     };
     let k = match args.k {

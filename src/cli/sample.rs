@@ -31,7 +31,7 @@ pub struct SampleArgs {
     /// A CSV, NDJSON or Parquet file; `-` reads standard input (NDJSON, or CSV with --format csv)
     #[arg(value_name = "INPUT")]
     pub input: Option<PathBuf>,
-    /// How records are written: csv, json or parquet (default: by the extension)
+    /// How records are written: csv, json or parquet (default: by the extension, else by the content)
     #[arg(long, value_enum, value_name = "F")]
     pub format: Option<FormatArg>,
     /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard input)

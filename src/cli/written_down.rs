@@ -3,7 +3,7 @@
 use super::outcome::Failure;
 use crate::config;
 use crate::counting::CodeWriter;
-use crate::io::file::{Format, separator_of, telling};
+use crate::io::file::{Format, format_by_content, separator_of, telling};
 use crate::io::table::TableError;
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
@@ -52,17 +52,22 @@ pub fn size(text: &str) -> Result<u64, String> {
     config::parse_size(text).ok_or("give a size such as 500MiB or 4GiB".to_owned())
 }
 
-/// The format of a file: `asked`, or by its extension; the separator of CSV likewise, or by its first line.
+/// The format of a file: `asked`, or by its extension, or by its content; the separator of CSV likewise, or by its first line.
 pub fn format_of(path: &Path, asked: Option<FormatArg>, separator: Option<u8>) -> Result<Format, TableError> {
-    let kind = asked.unwrap_or_else(|| match config::Format::of_path(&telling(path)) {
-        config::Format::Csv => FormatArg::Csv,
-        config::Format::Parquet => FormatArg::Parquet,
+    let telling = telling(path);
+    let named = asked.or_else(|| match config::Format::named_by(&telling)? {
+        config::Format::Csv => Some(FormatArg::Csv),
+        config::Format::Parquet => Some(FormatArg::Parquet),
         // No extension names a format of messages.
-        _ => FormatArg::Json,
+        _ => Some(FormatArg::Json),
     });
-    Ok(match kind {
-        FormatArg::Csv => Format::Csv { separator: separator.map_or_else(|| separator_of(path), Ok)? },
-        FormatArg::Json => Format::Ndjson,
-        FormatArg::Parquet => Format::Parquet,
+    Ok(match named {
+        Some(FormatArg::Csv) => Format::Csv { separator: separator.map_or_else(|| separator_of(path), Ok)? },
+        Some(FormatArg::Json) => Format::Ndjson,
+        Some(FormatArg::Parquet) => Format::Parquet,
+        None => match (format_by_content(&telling)?, separator) {
+            (Format::Csv { .. }, Some(separator)) => Format::Csv { separator },
+            (format, _) => format,
+        },
     })
 }

@@ -13,7 +13,7 @@ use crate::telemetry::RejectionReason;
 #[allow(missing_docs, reason = "the message of a variant says what it is and names its fields")]
 pub enum ColumnError {
     #[error(
-        "column \"{column}\" has the type {kind}, which has no textual form: cast it before or leave it out of the schema"
+        "column \"{column}\" has the type {kind}, which has no textual form: cast it (a duration to seconds), or leave it out of the schema (of the columns, --columns)"
     )]
     Unsupported { column: String, kind: String },
     #[error("two columns are named \"{column}\": rename one of them")]
@@ -44,9 +44,9 @@ pub struct ArrowCodec {
 impl ArrowCodec {
     /// Follows every field's segments through `schema`.
     ///
-    /// Cells: integers, floats and decimals are numbers (`NaN` and infinities untyped text); texts, dates
-    /// (`2024-03-01`), times and timestamps (`2024-03-01T12:00:00.5`, with `Z` when the column has a zone) are text;
-    /// lists, maps and whole structs are JSON. A member of a missing struct is absent.
+    /// Cells: integers, floats, decimals and durations (in seconds) are numbers (`NaN` and infinities untyped text); texts, dates
+    /// (`2024-03-01`), times and timestamps (`2024-03-01T12:00:00.5`, with `Z` when the column has a zone) are text (outside the
+    /// calendar untyped: `infinity`), sixteen bytes are a UUID, and other bytes that are no text are Base64; lists, maps and whole structs are JSON. A member of a missing struct is absent.
     ///
     /// # Errors
     /// When a wanted column has no textual form or two names, when a column is unknown where that is refused, or
@@ -171,8 +171,7 @@ impl ArrowRows {
     /// Adds row `row` of the batch to `into`; gives the bytes of its cells.
     ///
     /// # Errors
-    /// [`RejectionReason::Oversized`] when the cells together exceed the limit, [`RejectionReason::NotUtf8`] for binary cells
-    /// that are not text, [`RejectionReason::MalformedRow`] for a moment outside the calendar; `into` is then as it was.
+    /// [`RejectionReason::Oversized`] when the cells together exceed the limit; `into` is then as it was.
     ///
     /// # Panics
     /// When the batch has no such row.
@@ -202,7 +201,7 @@ impl ArrowRows {
             return Ok(());
         }
         let mut scratch = String::new();
-        let token = token(&column.array, row, &mut scratch)?;
+        let token = token(&column.array, row, &mut scratch);
         if let Token::Text(text) | Token::Structure(text) = token
             && into.arena_bytes() - before + text.len() > self.limits.max_record_bytes
         {

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, DurationSecondArray,
-    Float32Array, Float64Array, Int64Array, ListArray, MapBuilder, StringArray, StringBuilder, Time64MicrosecondArray,
-    TimestampMillisecondArray, UInt8Array,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, DurationNanosecondArray,
+    DurationSecondArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int64Array, IntervalYearMonthArray,
+    ListArray, MapBuilder, StringArray, StringBuilder, Time64MicrosecondArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray, TimestampNanosecondArray, UInt8Array,
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::Int32Type;
@@ -46,7 +47,14 @@ fn cells_have_their_natural_tokens() {
         cells(Arc::new(StringArray::from(vec![Some("é"), Some(""), None])), &[]),
         ["Text(\"é\")", "Text(\"\")", "Null"]
     );
-    assert_eq!(cells(Arc::new(BinaryArray::from(vec![b"ok".as_ref(), b"\xff"])), &[]), ["Text(\"ok\")", "not_utf8"]);
+    assert_eq!(
+        cells(Arc::new(BinaryArray::from(vec![b"ok".as_ref(), b"\xff"])), &[]),
+        ["Text(\"ok\")", "Text(\"/w==\")"]
+    );
+    let sized = |bytes: &[u8]| Arc::new(FixedSizeBinaryArray::try_from_iter([bytes].into_iter()).unwrap());
+    let uuid = [0x3a, 0x1e, 0x0d, 0x2c, 0x7b, 0x1f, 0x4d, 0x8e, 0x9a, 0x53, 0x0c, 0x9b, 0x7a, 0x6d, 0x5e, 0x4f];
+    assert_eq!(cells(sized(&uuid), &[]), ["Text(\"3a1e0d2c-7b1f-4d8e-9a53-0c9b7a6d5e4f\")"]);
+    assert_eq!(cells(sized(b"\xfe\xff\x01"), &[]), ["Text(\"/v8B\")"]);
     let decimal = Decimal128Array::from(vec![12_345, -5]).with_precision_and_scale(10, 2).unwrap();
     assert_eq!(cells(Arc::new(decimal), &[]), ["Number(\"123.45\")", "Number(\"-0.05\")"]);
     let dictionary: DictionaryArray<Int32Type> = vec![Some("x"), None, Some("y"), Some("x")].into_iter().collect();
@@ -59,7 +67,24 @@ fn moments_are_iso_8601() {
         cells(Arc::new(Date32Array::from(vec![0, 19_783])), &[]),
         ["Text(\"1970-01-01\")", "Text(\"2024-03-01\")"]
     );
-    assert_eq!(cells(Arc::new(Date32Array::from(vec![i32::MAX])), &[]), ["malformed_row"]);
+    assert_eq!(
+        cells(Arc::new(Date32Array::from(vec![i32::MAX, -i32::MAX, 200_000_000])), &[]),
+        ["Untyped(\"infinity\")", "Untyped(\"-infinity\")", "Untyped(\"200000000 days\")"]
+    );
+    let ends = vec![i64::MAX, -i64::MAX, i64::MIN, i64::MAX / 2];
+    for (array, finite) in [
+        (
+            Arc::new(TimestampMicrosecondArray::from(ends.clone())) as ArrayRef,
+            "Text(\"+148108-07-06T14:00:27.387903\")",
+        ),
+        (Arc::new(TimestampNanosecondArray::from(ends)), "Text(\"2116-02-20T23:53:38.427387903\")"),
+    ] {
+        let infinite = ["Untyped(\"infinity\")", "Untyped(\"-infinity\")", "Untyped(\"-infinity\")", finite];
+        assert_eq!(cells(array, &[]), infinite);
+    }
+    let spans = DurationNanosecondArray::from(vec![5_400_000_000_000, -1_500_000_000, 1]);
+    assert_eq!(cells(Arc::new(spans), &[]), ["Number(\"5400\")", "Number(\"-1.5\")", "Number(\"0.000000001\")"]);
+    assert_eq!(cells(Arc::new(DurationSecondArray::from(vec![90])), &[]), ["Number(\"90\")"]);
     let time = Time64MicrosecondArray::from(vec![3_600_000_001]);
     assert_eq!(cells(Arc::new(time), &[]), ["Text(\"01:00:00.000001\")"]);
     let local = TimestampMillisecondArray::from(vec![1_709_294_400_500, 1_709_294_400_000]);
@@ -96,7 +121,7 @@ fn nested_columns_are_walked_or_written_as_json() {
 
 #[test]
 fn columns_that_do_not_fit_are_refused_at_the_start() {
-    let seconds: ArrayRef = Arc::new(DurationSecondArray::from(vec![1]));
+    let seconds: ArrayRef = Arc::new(IntervalYearMonthArray::from(vec![1]));
     let number: ArrayRef = Arc::new(Int64Array::from(vec![1]));
     let batch = batch(vec![("d", seconds), ("n", number)]);
     let open = |name: &str, unknown| {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::json_array::{self, of_syntax};
 use super::path_tree::{Elements, PathNode};
 use super::record::Fields;
-use super::{Decoder, Field, Limits, Unknown};
+use super::{Decoder, Field, Limits, Unknown, not_finite};
 use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
 
@@ -33,12 +33,14 @@ pub struct JsonCodec {
 }
 
 impl Decoder for JsonCodec {
-    /// See [`Decoder::fill`]. A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the
+    /// See [`Decoder::fill`]. `NaN`, `Infinity` and `-Infinity`, which writers of JSON take for numbers, are untyped text, as in Parquet. A key that no field leads to adds one to `into.unknown_cells`, and so does a scalar where the
     /// fields expect an object (`null` there leaves the fields below it absent). Keys inside an unknown object are not
     /// counted. Duplicate keys are looked for in every object that a field leads into, the record itself included.
     ///
     /// What encloses an array whose elements are records is read once, and so is what is unknown of it.
     fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
+        let spelled = not_finite::encoded(payload);
+        let payload = spelled.as_deref().unwrap_or(payload);
         if let Some(elements) = &self.elements {
             return self.fill_elements(payload, elements, into);
         }
@@ -172,7 +174,7 @@ pub(super) fn token_of<'a>(json: &'a str, unescaped: &'a mut String) -> Result<T
         Some(b'f') => Token::Bool(false),
         Some(b'n') => Token::Null,
         Some(b'{' | b'[') => Token::Structure(json),
-        _ => Token::Number(json),
+        _ => not_finite::decoded(json).map_or(Token::Number(json), Token::Untyped),
     })
 }
 

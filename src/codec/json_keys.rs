@@ -7,9 +7,9 @@ use std::fmt;
 use serde::de::{self, DeserializeSeed, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Limits;
 use super::json::{Key, admit, check_depth, token_of};
 use super::json_array::of_syntax;
+use super::{Limits, not_finite};
 use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
 
@@ -67,7 +67,8 @@ impl JsonKeys {
     /// # Errors
     /// The refusal; `into` then has the rows that it had before. Keys that a refused record brought may stay known.
     pub fn decode(&mut self, payload: &[u8], coordinate: Coordinate, into: &mut RawBatch) -> Result<(), Refusal> {
-        let text = admit(payload, self.limits)?;
+        let spelled = not_finite::encoded(payload);
+        let text = admit(spelled.as_deref().unwrap_or(payload), self.limits)?;
         let mut cells: Vec<(usize, &str)> = Vec::new();
         let mut refusal = None;
         let walk = Level { keys: self, prefix: "", way: None, depth: 1, cells: &mut cells, refusal: &mut refusal };
@@ -238,6 +239,10 @@ mod tests {
         assert_eq!(row(1)[0], Token::Text("1"));
         assert_eq!(row(1)[1..], [[Token::Absent; 4].as_slice(), &[Token::Bool(true)]].concat());
         assert_eq!(row(2), [Token::Absent; 6]);
+        decode(&mut keys, r#"{"a":NaN,"b":{"c":-Infinity},"e":[NaN],"h":"NaN"}"#, &mut batch).unwrap();
+        let row: Vec<_> = (0..6).map(|column| batch.token(3, column)).collect();
+        assert_eq!(row[..2], [Token::Untyped("NaN"), Token::Untyped("-Infinity")]);
+        assert_eq!((row[3], row[5]), (Token::Structure("[null]"), Token::Text("NaN")), "no number among others");
     }
 
     #[test]

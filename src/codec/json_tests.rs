@@ -60,7 +60,7 @@ fn what_is_no_record_is_named() {
         (b"{\"a\":1}}", RejectionReason::TrailingText),
         (b"{\"a\":1} {\"a\":2}", RejectionReason::TrailingText),
         (b"{\"a\":01}", RejectionReason::MalformedJson),
-        (b"{\"a\":NaN}", RejectionReason::MalformedJson),
+        (b"{\"a\":nan}", RejectionReason::MalformedJson),
         (b"{\"a\":1,}", RejectionReason::MalformedJson),
         (b"{a:1}", RejectionReason::MalformedJson),
         (b"{\"a\":\"\\ud800\"}", RejectionReason::MalformedJson),

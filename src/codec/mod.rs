@@ -12,7 +12,8 @@
 //! | `avro` | Avro data of a writer schema |
 //! | `protobuf` | Protobuf messages of a schema |
 //! | `tree` | a decoded message as a tree of values, and the walk from it to the cells |
-//! | `text` | a part of a message that is one text |
+//! | `text` | a part of a message that is one text or number |
+//! | `not_finite` | NaN and infinities, which JSON has not and its writers write |
 //! | `csv` | rows under a header |
 //! | `arrow_cells`, `arrow_text` | Arrow columns, as Parquet files are read, and the text of their cells |
 //! | `record` | [`Decoder`], and what it is told: fields, limits, what becomes of unknown cells |
@@ -37,6 +38,7 @@ mod json_lines;
 mod json_schema;
 mod line;
 mod nested_lines;
+mod not_finite;
 mod path_tree;
 mod protobuf;
 mod protobuf_lines;
@@ -56,7 +58,7 @@ pub use line::Encoder;
 pub use nested_lines::{Nesting, Step};
 pub use protobuf::{BadProtobuf, MOST_INDEXES, MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema};
 pub use record::{Decoder, Field, Fields, Limits, Unknown, added};
-pub use text::TextCodec;
+pub use text::{NumberCodec, TextCodec};
 pub use typed::{CellKind, TypedGroup};
 
 use avro_lines::AvroLines;

@@ -1,4 +1,4 @@
-//! A part of a message that is one text: a key that names a person, for example.
+//! A part of a message that is one text or number: a key that names a person, for example.
 
 use super::record::Fields;
 use super::{Decoder, Limits};
@@ -26,9 +26,84 @@ impl Decoder for TextCodec {
             return Err(RejectionReason::Oversized);
         }
         let text = std::str::from_utf8(payload).map_err(|_| RejectionReason::NotUtf8)?;
+        if text.contains(|c: char| c.is_control() && !c.is_whitespace()) {
+            // The bytes of a small number are UTF-8, and so are those of a frame.
+            return Err(RejectionReason::NotUtf8);
+        }
         for &attribute in &self.attributes {
             into.set(attribute, Token::Text(text));
         }
         Ok(())
+    }
+}
+
+/// Takes the payload as one whole number, the most significant byte first, as Kafka's serializers of numbers write it.
+#[derive(Debug)]
+pub struct NumberCodec {
+    attributes: Vec<usize>,
+    bytes: usize,
+}
+
+impl NumberCodec {
+    /// A codec of numbers of 2, 4 or 8 bytes for the attributes of `fields`, each of which is the number.
+    #[must_use]
+    pub fn new(fields: &Fields, bytes: usize) -> Self {
+        Self { attributes: fields.iter().map(|(attribute, _)| *attribute).collect(), bytes }
+    }
+}
+
+impl Decoder for NumberCodec {
+    fn fill(&self, payload: &[u8], into: &mut RawBatch) -> Result<(), RejectionReason> {
+        let number = match *payload {
+            [a, b] if self.bytes == 2 => i16::from_be_bytes([a, b]).into(),
+            [a, b, c, d] if self.bytes == 4 => i32::from_be_bytes([a, b, c, d]).into(),
+            [a, b, c, d, e, f, g, h] if self.bytes == 8 => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            _ => return Err(RejectionReason::WrongType),
+        };
+        let number = number.to_string();
+        for &attribute in &self.attributes {
+            into.set(attribute, Token::Number(&number));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::Field;
+    use crate::codec::testing::AT;
+
+    fn read(codec: &impl Decoder, payload: &[u8]) -> Result<String, RejectionReason> {
+        let mut batch = RawBatch::new(1);
+        codec.decode(payload, AT, &mut batch).map(|()| format!("{:?}", batch.token(0, 0)))
+    }
+
+    #[test]
+    fn keys_of_number_serializers_are_numbers() {
+        let fields = [(0, Field::at(Vec::new()))];
+        for (bytes, payload, expected) in [
+            (8, 42_i64.to_be_bytes().to_vec(), Ok("Number(\"42\")")),
+            (8, i64::MIN.to_be_bytes().to_vec(), Ok("Number(\"-9223372036854775808\")")),
+            (4, (-7_i32).to_be_bytes().to_vec(), Ok("Number(\"-7\")")),
+            (2, 258_i16.to_be_bytes().to_vec(), Ok("Number(\"258\")")),
+            (8, b"42".to_vec(), Err(RejectionReason::WrongType)),
+            (4, 42_i64.to_be_bytes().to_vec(), Err(RejectionReason::WrongType)),
+            (2, Vec::new(), Err(RejectionReason::WrongType)),
+        ] {
+            let found = read(&NumberCodec::new(&fields, bytes), &payload);
+            assert_eq!(found, expected.map(str::to_owned), "{bytes} {payload:?}");
+        }
+    }
+
+    #[test]
+    fn text_keys_that_are_numbers_or_frames_are_refused() {
+        let codec = TextCodec::new(&[(0, Field::at(Vec::new()))], Limits::default());
+        for payload in [&42_i64.to_be_bytes()[..], &7_i32.to_be_bytes(), b"\0\0\0\0\x01abc", b"\xff"] {
+            assert_eq!(read(&codec, payload), Err(RejectionReason::NotUtf8), "{payload:?}");
+        }
+        for payload in ["u-42", "3a1e0d2c-7b1f-4d8e-9a53-0c9b7a6d5e4f", " é\t", ""] {
+            assert_eq!(read(&codec, payload.as_bytes()), Ok(format!("Text({payload:?})")));
+        }
     }
 }

@@ -43,9 +43,15 @@ pub enum Format {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyFormat {
-    /// The key is one text.
+    /// The key is one text; a key with control characters, which is no text but a number or a frame, is a dead letter.
     #[default]
     Text,
+    /// One number of two bytes, the most significant first (Kafka's `ShortSerializer`).
+    Int16,
+    /// One number of four bytes (`IntegerSerializer`).
+    Int32,
+    /// One number of eight bytes (`LongSerializer`). `UUIDSerializer` writes text.
+    Int64,
     /// JSON: an object, or one value.
     Json,
     /// JSON behind the number of its JSON Schema in a registry.
@@ -55,6 +61,13 @@ pub enum KeyFormat {
     Avro,
     /// One Protobuf message behind the number of its schema in a registry.
     Protobuf,
+}
+
+impl KeyFormat {
+    /// Whether a key is one value, in which no field is looked for.
+    pub fn is_one_value(self) -> bool {
+        matches!(self, Self::Text | Self::Int16 | Self::Int32 | Self::Int64)
+    }
 }
 
 impl Format {
@@ -82,7 +95,7 @@ impl Format {
         !matches!(self, Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
 
-    /// The format that a file's extension names: `csv`/`tsv` and `parquet`, also before `gz` or `zst`; anything else is JSON.
+    /// The format that a file's extension names: `csv`/`tsv`/`tab` and `parquet`, also before `gz` or `zst`; anything else is JSON.
     pub fn of_path(path: &Path) -> Self {
         Self::named_by(path).unwrap_or(Self::Json)
     }
@@ -91,7 +104,7 @@ impl Format {
     pub fn named_by(path: &Path) -> Option<Self> {
         let path = if is_named_compressed(path) { &path.with_extension("") } else { path };
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
-            Some("csv" | "tsv") => Some(Self::Csv),
+            Some("csv" | "tsv" | "tab") => Some(Self::Csv),
             Some("parquet") => Some(Self::Parquet),
             Some("json" | "ndjson" | "jsonl") => Some(Self::Json),
             _ => None,

@@ -74,7 +74,7 @@ fn sum<'a>(
             if typing.is_missing(said, matches!(from, Token::Untyped(_))) {
                 return Token::Null;
             }
-            typing.dates.read(said.trim_ascii())
+            typing.moment(said.trim_ascii())
         }
         Token::Bool(_) | Token::Structure(_) => None,
     };

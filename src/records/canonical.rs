@@ -13,6 +13,7 @@ use crate::records::moment::{self, Unit};
 use crate::records::raw::Token;
 use crate::records::spelling::{Spelling, spells_a_number};
 use crate::records::units::Conversion;
+use crate::records::zone::Zone;
 
 /// The longest string value, in bytes of UTF-8.
 pub const MAX_STRING_BYTES: usize = 1024;
@@ -148,6 +149,10 @@ pub struct Typing {
     pub dates: Dates,
     /// What numbers are converted by, before they are rounded.
     pub conversion: Option<Conversion>,
+    /// Texts of numbers have a decimal comma and no point.
+    pub decimal_comma: bool,
+    /// The time zone of local times: of those that are spelled without an offset.
+    pub zone: Option<Zone>,
 }
 
 impl Typing {
@@ -169,7 +174,17 @@ impl Typing {
             Token::Bool(value) => self.boolean_token(value, out),
             Token::Structure(json) => self.structure(json, out),
             Token::Number(text) if self.kind == Type::String => self.number_as_text(text, out),
-            Token::Text(text) | Token::Number(text) => self.text(text, false, out),
+            Token::Number(text) => self.text(text, false, out),
+            Token::Text(text) | Token::Untyped(text) if self.decimal_comma => {
+                let untyped = matches!(token, Token::Untyped(_));
+                match text {
+                    // Spellings of missing are those of the records.
+                    _ if self.missing.matches(text, untyped) => Ok(Canonical::Null),
+                    _ if text.contains('.') => Err("a number with a point, and its decimal separator is the comma"),
+                    _ => self.text(&text.replacen(',', ".", 1), untyped, out),
+                }
+            }
+            Token::Text(text) => self.text(text, false, out),
             Token::Untyped(text) => self.text(text, true, out),
         };
         written.map_err(|found| self.refuses(found))
@@ -190,10 +205,30 @@ impl Typing {
 
     /// The typing of values that have been converted already: those of hierarchies.
     pub fn converted_already(&self) -> Cow<'_, Self> {
+        let plain = || Self { decimal_comma: false, ..self.clone() };
         match self.conversion {
-            None => Cow::Borrowed(self),
+            None if !self.decimal_comma => Cow::Borrowed(self),
+            None => Cow::Owned(plain()),
             // Spellings of missing are those of raw values.
-            Some(_) => Cow::Owned(Self { conversion: None, missing: Missing::new(None, true), ..self.clone() }),
+            Some(_) => Cow::Owned(Self { conversion: None, missing: Missing::new(None, true), ..plain() }),
+        }
+    }
+
+    /// The moment that a text spells, in milliseconds since 1970.
+    pub(crate) fn moment(&self, text: &str) -> Option<i64> {
+        let partial = || match (&self.dates, self.rounding) {
+            (Dates::Iso, Rounding::Unit(unit)) => moment::partial(text, unit),
+            _ => None,
+        };
+        self.dates.read_in(text, self.zone.as_ref()).or_else(partial)
+    }
+
+    /// Why a text is no moment.
+    fn no_moment(&self, text: &str) -> &'static str {
+        if matches!(self.dates, Dates::Iso) && moment::partial(text, Unit::Year).is_some() {
+            "a month or a year without a day, which is read where dates are rounded to it (round = \"month\" or \"year\")"
+        } else {
+            self.dates.otherwise()
         }
     }
 
@@ -294,7 +329,7 @@ impl Typing {
             }
             Type::Boolean => out.push_str(boolean(bare).ok_or("no truth value")?),
             Type::Date | Type::Timestamp => {
-                self.push_moment(out, self.dates.read(bare).ok_or(self.dates.otherwise())?);
+                self.push_moment(out, self.moment(bare).ok_or_else(|| self.no_moment(bare))?);
             }
             Type::Coordinates => {
                 let (latitude, longitude) = bare.split_once(',').ok_or("no pair of numbers")?;

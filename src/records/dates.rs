@@ -10,7 +10,8 @@ use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems};
 use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 
 use crate::records::decimal::floor_ticks;
-use crate::records::moment::{self, DAY};
+use crate::records::moment::{self, DAY, Written};
+use crate::records::zone::Zone;
 
 /// The unit of a number that counts from 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -54,12 +55,21 @@ pub enum Dates {
 }
 
 impl Dates {
-    /// Milliseconds since 1970; none where `text` is spelled in another way.
+    /// Milliseconds since 1970; none where `text` is spelled in another way. Without an offset it is UTC.
     pub(crate) fn read(&self, text: &str) -> Option<i64> {
-        match self {
-            Self::Iso | Self::Sum => moment::parse(text),
-            Self::Formats(formats) => formats.iter().find_map(|format| format.read(text)),
-            Self::Epoch(epoch) => epoch.read(text),
+        self.read_in(text, None)
+    }
+
+    /// Milliseconds since 1970; none where `text` is spelled in another way. Without an offset it is a local time of `zone`.
+    pub(crate) fn read_in(&self, text: &str, zone: Option<&Zone>) -> Option<i64> {
+        let Written { local, offset } = match self {
+            Self::Iso | Self::Sum => moment::written(text)?,
+            Self::Formats(formats) => formats.iter().find_map(|format| format.written(text))?,
+            Self::Epoch(epoch) => return epoch.read(text),
+        };
+        match (offset, zone) {
+            (None, Some(zone)) => zone.utc(local),
+            (offset, _) => moment::in_range(local.checked_sub(offset.unwrap_or(0))?),
         }
     }
 
@@ -87,7 +97,9 @@ impl Dates {
             Self::Iso => "iso".to_owned(),
             Self::Sum => "sum".to_owned(),
             Self::Formats(formats) => {
-                format!("formats {:?}", formats.iter().map(|f| f.text.as_str()).collect::<Vec<_>>())
+                let first_year = formats.iter().find_map(|format| format.first_year);
+                let first_year = first_year.map_or_else(String::new, |year| format!(" from {year}"));
+                format!("formats {:?}{first_year}", formats.iter().map(|f| f.text.as_str()).collect::<Vec<_>>())
             }
             Self::Epoch(epoch) => format!("epoch {epoch:?}"),
         }
@@ -103,6 +115,8 @@ pub struct Format {
     text: String,
     items: Vec<Item<'static>>,
     zoned: bool,
+    /// The first of the hundred years that a year of two digits means one of; none where years are in full.
+    first_year: Option<i32>,
 }
 
 /// Days that a format must tell apart, with times of day: two centuries, both halves of a day, a leap day.
@@ -121,23 +135,33 @@ impl Format {
     /// # Errors
     /// What is wrong with it, and what to write instead.
     pub fn new(text: &str) -> Result<Self, String> {
+        Self::from_year(text, None)
+    }
+
+    /// Reads a format in which years may have two digits, and then mean one of the hundred years from `first_year` on.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to write instead.
+    pub fn from_year(text: &str, first_year: Option<i32>) -> Result<Self, String> {
         let items = StrftimeItems::new(text).parse_to_owned().map_err(|_| UNKNOWN.to_owned())?;
         let has = |wanted: &dyn Fn(&Item<'_>) -> bool| items.iter().any(wanted);
         let number = |wanted: Numeric| has(&|item| matches!(item, Item::Numeric(number, _) if *number == wanted));
         let fixed = |wanted: &[Fixed]| has(&|item| matches!(item, Item::Fixed(fixed) if wanted.contains(fixed)));
         let whole = fixed(&[Fixed::RFC2822, Fixed::RFC3339]);
-        let two_digits = number(Numeric::YearMod100) || number(Numeric::IsoYearMod100);
+        let two_digits = number(Numeric::YearMod100) && !number(Numeric::Year) && !number(Numeric::YearDiv100);
+        let first_year = first_year.filter(|_| two_digits);
         let fault = if has(&|item| matches!(item, Item::Error)) {
             UNKNOWN
-        } else if two_digits && !number(Numeric::Year) {
-            "ambiguous: a year of two digits (%y, %D, %x) does not say its century; write the year in full and %Y"
+        } else if two_digits && first_year.is_none() {
+            "ambiguous: a year of two digits (%y, %D, %x) does not say its century; add `first_year`, the first of the hundred \
+             years that are meant (first_year = 1950: 1950 to 2049)"
         } else if number(Numeric::Timestamp) {
             "%s counts seconds since 1970: write epoch = \"s\" instead of a format"
         } else if number(Numeric::Nanosecond) {
             "%f counts nanoseconds and would read .5 as five of them: write %.f"
         } else if fixed(&[Fixed::TimezoneName]) {
             "%Z names a time zone, and names are not read: write %z for an offset, or convert to UTC"
-        } else if !whole && !number(Numeric::Year) && !number(Numeric::IsoYear) {
+        } else if !whole && !two_digits && !number(Numeric::Year) && !number(Numeric::IsoYear) {
             "without a year: add %Y"
         } else if number(Numeric::Hour12) && !fixed(&[Fixed::LowerAmPm, Fixed::UpperAmPm]) {
             "ambiguous: %I without %p does not tell morning from afternoon; add %p, or write %H"
@@ -158,8 +182,11 @@ impl Format {
                 Fixed::TimezoneOffsetTripleColon,
                 Fixed::TimezoneOffsetZ,
             ]);
-        let format = Self { text: text.to_owned(), items, zoned };
-        if SAMPLES.iter().filter_map(|&sample| moment_of(sample)).all(|moment| format.reads_back(moment)) {
+        let format = Self { text: text.to_owned(), items, zoned, first_year };
+        let within = |&(year, month, day, hour, minute, second): &(i32, u32, u32, u32, u32, u32)| {
+            (format.full_year(year), month, day, hour, minute, second)
+        };
+        if SAMPLES.iter().map(within).filter_map(moment_of).all(|moment| format.reads_back(moment)) {
             Ok(format)
         } else {
             Err("not enough to tell a day: it needs year, month and day (such as %Y-%m-%d), and of a time of day hour and minute"
@@ -181,10 +208,30 @@ impl Format {
         moments.any(|moment| differ(self, other, moment) || differ(other, self, moment))
     }
 
-    /// Milliseconds since 1970; in UTC where the text has no offset, midnight where it has no time of day.
+    /// Whether a year has two digits in it.
+    pub fn has_short_years(&self) -> bool {
+        self.first_year.is_some()
+    }
+
+    /// The year that the last two digits of `year` mean; itself where years are in full.
+    fn full_year(&self, year: i32) -> i32 {
+        self.first_year.map_or(year, |first| first + (year - first).rem_euclid(100))
+    }
+
+    /// Milliseconds since 1970; in UTC where the text has no offset.
     fn read(&self, text: &str) -> Option<i64> {
+        let Written { local, offset } = self.written(text)?;
+        moment::in_range(local.checked_sub(offset.unwrap_or(0))?)
+    }
+
+    /// The moment as it is written; midnight where it has no time of day.
+    fn written(&self, text: &str) -> Option<Written> {
         let mut parsed = Parsed::new();
         chrono::format::parse(&mut parsed, text, self.items.iter()).ok()?;
+        if self.first_year.is_some() {
+            let year = self.full_year(parsed.year_mod_100()?);
+            parsed.set_year(i64::from(year)).ok()?;
+        }
         let date = parsed.to_naive_date().ok()?;
         // `%Y` also takes `16`, which is no year of our era's records.
         if !(1000..=9999).contains(&chrono::Datelike::year(&date)) {
@@ -193,8 +240,8 @@ impl Format {
         let timed = parsed.hour_mod_12().is_some() || parsed.minute().is_some() || parsed.second().is_some();
         let midnight = date.and_hms_opt(0, 0, 0)?;
         let moment = if timed { date.and_time(parsed.to_naive_time().ok()?) } else { midnight };
-        let offset = i64::from(parsed.offset().unwrap_or(0)) * 1000;
-        moment::in_range(moment.and_utc().timestamp_millis().checked_sub(offset)?)
+        let offset = parsed.offset().map(|seconds| i64::from(seconds) * 1000);
+        Some(Written { local: moment.and_utc().timestamp_millis(), offset })
     }
 
     fn write(&self, moment: NaiveDateTime) -> Option<String> {
@@ -359,6 +406,38 @@ mod tests {
         ] {
             let error = Format::new(format).map(|f| f.text).unwrap_err();
             assert!(error.contains(says), "{format}: {error}");
+        }
+    }
+
+    #[test]
+    fn years_of_two_digits_lie_in_the_hundred_years_that_are_named() {
+        for (first, format, text, date) in [
+            (1970, "%m/%d/%y %H:%M:%S", "05/12/16 04:35:00", "2016-05-12T04:35:00"),
+            (1970, "%d.%m.%y", "24.12.70", "1970-12-24"),
+            (1970, "%d.%m.%y", "24.12.69", "2069-12-24"),
+            (1927, "%d/%m/%y", "03/04/27", "1927-04-03"),
+            (1927, "%D", "04/03/26", "2026-04-03"),
+            (1950, "%y%m%d", "491231", "2049-12-31"),
+        ] {
+            let format = Format::from_year(format, Some(first)).expect("a format");
+            assert_eq!(format.read(text), moment::parse(date), "{first} {text}");
+            assert!(format.has_short_years() && format.read("29.02.23").is_none());
+        }
+        assert!(!Format::from_year("%Y-%m-%d", Some(1950)).expect("a format").has_short_years());
+        assert!(Format::new("%m/%d/%y").is_err_and(|fault| fault.contains("first_year")));
+    }
+
+    #[test]
+    fn local_times_are_those_of_their_zone() {
+        let zone = Zone::named("America/New_York").expect("a zone");
+        let formats = Dates::Formats(vec![Format::new("%m/%d/%Y %H:%M").expect("a format")]);
+        for (dates, text, utc) in [
+            (&Dates::Iso, "2024-07-15T08:00:00", "2024-07-15T12:00:00Z"),
+            (&Dates::Iso, "2024-07-15T08:00:00Z", "2024-07-15T08:00:00Z"),
+            (&Dates::Iso, "2024-07-15T08:00:00+02:00", "2024-07-15T06:00:00Z"),
+            (&formats, "01/15/2024 08:00", "2024-01-15T13:00:00Z"),
+        ] {
+            assert_eq!(dates.read_in(text, Some(&zone)), moment::parse(utc), "{text}");
         }
     }
 

@@ -207,6 +207,8 @@ mod tests {
             spelling: crate::records::spelling::Spelling::default(),
             dates: crate::records::dates::Dates::default(),
             conversion: None,
+            decimal_comma: false,
+            zone: None,
         };
         let mut dictionary = Dictionary::new(Some(typing));
         let code = dictionary.encode(Token::Untyped("71.6")).unwrap();

@@ -24,3 +24,4 @@ pub mod subject;
 pub mod table;
 pub mod units;
 pub mod window;
+pub mod zone;

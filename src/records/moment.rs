@@ -108,9 +108,21 @@ fn digits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
     Some(number)
 }
 
-/// Milliseconds since 1970 of `YYYY-MM-DD`, or of `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH:MM]` with a `T` or a space
-/// between. Without an offset it is UTC; what is finer than a millisecond is cut off. Years 1–9999.
+/// A moment as it is written: the clock's own time as milliseconds since 1970, and the offset from UTC if one is given.
+pub(crate) struct Written {
+    pub local: i64,
+    pub offset: Option<i64>,
+}
+
+/// Milliseconds since 1970 of what [`written`] reads; without an offset it is UTC.
 pub(crate) fn parse(text: &str) -> Option<i64> {
+    let Written { local, offset } = written(text)?;
+    in_range(local.checked_sub(offset.unwrap_or(0))?)
+}
+
+/// Reads `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH:MM]` with a `T` or a space
+/// between; what is finer than a millisecond is cut off. Years 1–9999.
+pub(crate) fn written(text: &str) -> Option<Written> {
     let b = text.as_bytes();
     let year = i32::try_from(digits(b, 0, 4)?).ok()?;
     if year == 0 || b.get(4) != Some(&b'-') || b.get(7) != Some(&b'-') {
@@ -118,7 +130,7 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     }
     let day = from_civil(year, digits(b, 5, 2)?, digits(b, 8, 2)?)?;
     if b.len() == 10 {
-        return Some(day);
+        return Some(Written { local: day, offset: None });
     }
     if !matches!(b[10], b'T' | b't' | b' ') || b.get(13) != Some(&b':') {
         return None;
@@ -145,8 +157,8 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
         return None;
     }
     let offset = match b.get(at) {
-        None => 0,
-        Some(b'Z' | b'z') if b.len() == at + 1 => 0,
+        None => None,
+        Some(b'Z' | b'z') if b.len() == at + 1 => Some(0),
         Some(sign @ (b'+' | b'-')) => {
             let minutes_at = at + 3 + usize::from(b.get(at + 3) == Some(&b':'));
             let (hours, minutes) = (digits(b, at + 1, 2)?, digits(b, minutes_at, 2)?);
@@ -154,12 +166,24 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
                 return None;
             }
             let size = i64::from(hours * 60 + minutes) * 60_000;
-            if *sign == b'+' { size } else { -size }
+            Some(if *sign == b'+' { size } else { -size })
         }
         Some(_) => return None,
     };
     let of_day = i64::from(((hour * 60 + minute) * 60 + second) * 1_000 + millis);
-    in_range(day + of_day - offset)
+    Some(Written { local: day + of_day, offset })
+}
+
+/// The first moment of the month or year that `YYYY-MM` or `YYYY` names, for values that are rounded to `unit`; none where that is finer
+/// than what is named.
+pub(crate) fn partial(text: &str, unit: Unit) -> Option<i64> {
+    let b = text.as_bytes();
+    let year = i32::try_from(digits(b, 0, 4)?).ok().filter(|year| *year > 0)?;
+    match b.len() {
+        4 if unit == Unit::Year => from_civil(year, 1, 1),
+        7 if unit >= Unit::Month && b[4] == b'-' => from_civil(year, digits(b, 5, 2)?, 1),
+        _ => None,
+    }
 }
 
 /// A moment that the calendar of records has: within the years 1–9999.

@@ -107,6 +107,12 @@ impl Schema {
                 add(&base.span.description());
             }
             add(&attribute.hierarchy.description());
+            if let Some(zone) = attribute.typing.zone {
+                add(zone.name());
+            }
+            if attribute.typing.decimal_comma {
+                add(",");
+            }
             if let Some(conversion) = attribute.typing.conversion {
                 add(&format!("{conversion:?}"));
             }

@@ -114,6 +114,8 @@ mod tests {
             spelling: crate::records::spelling::Spelling::default(),
             dates: crate::records::dates::Dates::default(),
             conversion: None,
+            decimal_comma: false,
+            zone: None,
         };
         let term = AggregateTerms { column: 0, typing: &typing, text: Box::new(|row| texts[row as usize]) };
         let rows: Vec<u32> = (0..texts.len() as u32).collect();

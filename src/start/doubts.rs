@@ -37,10 +37,10 @@ pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
             doubts.push(insensitive(attribute, &format!("is called like an identifier ({})", category.title())));
         }
     }
-    for attribute in schema.attributes.iter().filter(|a| a.kind() == Type::Timestamp) {
+    for attribute in schema.attributes.iter().filter(|a| a.kind() == Type::Timestamp && a.typing.zone.is_none()) {
         for format in attribute.typing.dates.without_zone() {
             doubts.push(format!(
-                "attribute {:?}: its format {format:?} has no time zone, and UTC is assumed (add %z where the data says an offset)",
+                "attribute {:?}: its format {format:?} has no time zone, and UTC is assumed (name that of the clock, as in zone = \"Europe/Zurich\" or \"UTC\"; add %z where the data has an offset)",
                 attribute.name
             ));
         }

@@ -212,7 +212,7 @@ pub enum Finding {
     )]
     NeverMet { attribute: Named, records: u64 },
     #[error(
-        "attribute {:?}: {unreadable} of {records} records could not be read as {kind} and became dead letters (correct the attribute's type or format in the schema, or the data)",
+        "attribute {:?}: {unreadable} of {records} records could not be read as {kind} and became dead letters (correct the attribute's type, format or decimal separator in the schema, or the data)",
         attribute.name
     )]
     WrongType { attribute: Named, kind: &'static str, unreadable: u64, records: u64 },

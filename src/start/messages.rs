@@ -104,8 +104,11 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
     }
     let (value, key) = (value(config, wanted(schema, &Origin::Value)), key(config, wanted(schema, &Origin::Key)));
     let mut found = Vec::new();
-    if key.format == PartFormat::Text && key.wanted.len() > 1 {
-        let message = format!("a text key is one value, and {} attributes of the schema are in it", key.wanted.len());
+    if key.format.is_one_value() && key.wanted.len() > 1 {
+        let message = format!(
+            "a key of text or a number is one value, and {} attributes of the schema are in it",
+            key.wanted.len()
+        );
         found.push(Problem::new(
             file,
             "source.key_format",

@@ -1,7 +1,7 @@
 //! One part of a message, its key or its value, as it is configured: what is looked for in it, and how it is decoded.
 
 use super::reading::codec_limits;
-use crate::codec::{AvroCodec, Field, JsonCodec, ProtobufSchema, TextCodec, Unknown};
+use crate::codec::{AvroCodec, Field, JsonCodec, NumberCodec, ProtobufSchema, TextCodec, Unknown};
 use crate::config::{Config, Format, KeyFormat, Problem};
 use crate::io::message::Part;
 use crate::io::registry::{Access, Client, Framed, FramedAs, FramedJson, SchemaLookup, WantedFields};
@@ -14,6 +14,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum PartFormat {
     Text,
+    /// One number of so many bytes.
+    Number(usize),
     Json,
     JsonSchema,
     Avro,
@@ -34,6 +36,9 @@ impl PartFormat {
     pub fn of_keys(format: KeyFormat) -> Self {
         match format {
             KeyFormat::Text => Self::Text,
+            KeyFormat::Int16 => Self::Number(2),
+            KeyFormat::Int32 => Self::Number(4),
+            KeyFormat::Int64 => Self::Number(8),
             KeyFormat::Json => Self::Json,
             KeyFormat::JsonSchema => Self::JsonSchema,
             KeyFormat::Avro => Self::Avro,
@@ -41,10 +46,15 @@ impl PartFormat {
         }
     }
 
+    /// Whether it is one value, in which no field is looked for.
+    pub fn is_one_value(self) -> bool {
+        matches!(self, Self::Text | Self::Number(_))
+    }
+
     /// What the configuration's problems call it, where a record cannot be read without the schema of its writer.
     fn with_schema(self) -> Option<&'static str> {
         match self {
-            Self::Text | Self::Json | Self::JsonSchema => None,
+            Self::Text | Self::Number(_) | Self::Json | Self::JsonSchema => None,
             Self::Avro => Some("Avro"),
             Self::Protobuf => Some("Protobuf"),
         }
@@ -52,7 +62,7 @@ impl PartFormat {
 
     fn framed_as(self) -> Option<FramedAs> {
         match self {
-            Self::Text | Self::Json => None,
+            Self::Text | Self::Number(_) | Self::Json => None,
             Self::JsonSchema => Some(FramedAs::Json),
             Self::Avro => Some(FramedAs::Avro),
             Self::Protobuf => Some(FramedAs::Protobuf),
@@ -191,6 +201,7 @@ impl PartAsked<'_> {
         }
         Ok(match self.format {
             PartFormat::Text => Box::new(TextCodec::new(&fields, limits)),
+            PartFormat::Number(bytes) => Box::new(NumberCodec::new(&fields, bytes)),
             PartFormat::JsonSchema => Box::new(FramedJson(json(&fields))),
             PartFormat::Json => Box::new(json(&fields)),
             PartFormat::Avro | PartFormat::Protobuf => {

@@ -3,7 +3,7 @@
 use super::parts::{PartAsked, PartFormat, Wanted, lookup};
 use super::reading::{codec_limits, file_format};
 use crate::codec::{Field, Unknown};
-use crate::config::{Config, Format, Join, KeyFormat, Problem};
+use crate::config::{Config, Format, Join, Problem};
 use crate::io::file::{Reading, StopFlag};
 use crate::io::kafka::connection::Cluster;
 use crate::io::profiles::{
@@ -83,7 +83,7 @@ impl Asked<'_> {
         match (self.join.key.as_deref(), &self.join.topic) {
             (Some(key), _) if key.is_empty() || key.starts_with('/') => Field::at(segments(key)),
             (Some(column), _) => Field::flat(column),
-            (None, Some(_)) if self.join.key_format == KeyFormat::Text => Field::at(Vec::new()),
+            (None, Some(_)) if self.join.key_format.is_one_value() => Field::at(Vec::new()),
             (None, _) if of_element.is_some() => {
                 Field::flat(of_element.map(|subject| subject.name.as_str()).unwrap_or_default())
             }

@@ -9,7 +9,7 @@ use std::fmt;
 pub enum RejectionReason {
     /// Not JSON.
     MalformedJson,
-    /// Bytes that are no text.
+    /// Bytes that are no text, and text keys with control characters.
     NotUtf8,
     /// Longer than `max_record_bytes`.
     Oversized,
@@ -23,7 +23,7 @@ pub enum RejectionReason {
     Empty,
     /// A CSV row with more or fewer fields than the header.
     RaggedRow,
-    /// A CSV row whose quotes do not close, or a moment outside of the calendar.
+    /// A CSV row whose quotes do not close.
     MalformedRow,
     /// The record schema does not know it, and `schema.unknown` is `refuse`.
     UnknownAttribute,
@@ -98,7 +98,9 @@ impl RejectionReason {
                 "it ends before the record does: NDJSON has one record a line (pretty-printed JSON: jq -c .)"
             }
             Self::TrailingText => "there is more after the record: NDJSON has one record a line (jq -c .)",
-            Self::NotUtf8 => "send UTF-8 (of a file: iconv -t UTF-8), and nothing compressed",
+            Self::NotUtf8 => {
+                "send UTF-8 (of a file: iconv -t UTF-8), and nothing compressed; name the format of keys that are numbers or frames (source.key_format)"
+            }
             Self::NotAnObject => "a record is a JSON object: send the records of an array one by one (jq -c '.[]')",
             Self::DuplicateKey => "a key may be in an object once: which of two counts would be a guess",
             Self::RaggedRow => "as many fields as the header has: quote fields that hold the separator",
@@ -122,7 +124,9 @@ impl RejectionReason {
                 "send shorter messages, or raise batch.max_bytes where much stands around the elements"
             }
             Self::NotAnArray => "correct `explode` of the schema: it leads to an array",
-            Self::WrongType => "correct the records, or the types of the schema (of dates, `format` or `epoch`)",
+            Self::WrongType => {
+                "correct the records, or the types of the schema (of dates, `format` or `epoch`; of NaN and infinities, `missing`)"
+            }
             _ => "",
         }
     }

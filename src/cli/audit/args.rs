@@ -36,7 +36,7 @@ Exit codes: 0 done (also when the time of the search was up: \"complete\" says s
             1 failed while running (also when the time was up before the file was read whole)
             2 bad usage or schema · 3 the named hardware is not there")]
 pub struct AuditArgs {
-    /// The file, or a directory or pattern of files; CSV and Parquet by its extension, else NDJSON; "-" is standard input. gzip and Zstandard are told by how a file begins
+    /// The file, or a directory or pattern of files; CSV, NDJSON or Parquet by its extension, else by its content; "-" is standard input. gzip and Zstandard are told by how a file begins
     pub(super) input: PathBuf,
     /// Further files, directories or patterns of the same kind, read behind it as one table
     #[arg(value_name = "MORE")]
@@ -73,7 +73,7 @@ pub struct AuditArgs {
     /// A column is a standalone identifier from this many different values per row on
     #[arg(long, value_name = "C", default_value_t = Rule::CARDINALITY, value_parser = share)]
     pub(super) identifier_cardinality: f64,
-    /// How records are written: csv, json or parquet (default: by the extension)
+    /// How records are written: csv, json or parquet (default: by the extension, else by the content)
     #[arg(long, value_enum, value_name = "F")]
     pub(super) format: Option<FormatArg>,
     /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard input)
@@ -204,14 +204,24 @@ impl AuditArgs {
     }
 }
 
-/// The names in a list written as a row of CSV is.
+/// The names in a list written as a row of CSV is. Blanks around a name do not count, but those within quotes do.
 fn named_in(list: &str) -> Vec<String> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(list.as_bytes());
-    match reader.records().next() {
-        Some(Ok(names)) => names.iter().map(|name| name.trim().to_owned()).collect(),
-        // No name at all: refused as an empty one is.
-        _ => vec![String::new()],
+    let (mut places, mut quoted) = (vec![0], false);
+    for (place, letter) in list.char_indices() {
+        quoted ^= letter == '"';
+        if letter == ',' && !quoted {
+            places.push(place + 1);
+        }
     }
+    let ends = places.iter().skip(1).map(|next| next - 1).chain([list.len()]);
+    let name = |(start, end): (&usize, usize)| {
+        let bare = list[*start..end].trim();
+        match bare.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+            Some(inner) => inner.replace("\"\"", "\""),
+            None => bare.to_owned(),
+        }
+    };
+    places.iter().zip(ends).map(name).collect()
 }
 
 #[cfg(test)]
@@ -225,6 +235,7 @@ mod tests {
             named_in("age,\"city, state\",\"the \"\"so-called\"\" name\""),
             ["age", "city, state", "the \"so-called\" name"]
         );
+        assert_eq!(named_in("age, \" sex\" ,\"a \"\",\"\" b\""), ["age", " sex", "a \",\" b"], "quotes keep blanks");
         assert_eq!(named_in("age,,zip"), ["age", "", "zip"]);
         assert_eq!(named_in(""), [""]);
     }

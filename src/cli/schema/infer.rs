@@ -41,6 +41,9 @@ pub struct InferArgs {
     /// The column that counts people (default: the likeliest, or a person each record)
     #[arg(long, value_name = "COLUMN")]
     subject: Option<String>,
+    /// Every record is of another person: no column counts people
+    #[arg(long, conflicts_with = "subject")]
+    no_subject: bool,
     /// The crowd: fewer people than this are told nothing of
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
     k: u32,
@@ -69,8 +72,9 @@ pub fn run(args: &InferArgs) -> Result<(), Failure> {
     let sample = sample(args)?;
     let name = args.name.clone().unwrap_or_else(|| name_of(&sample.named));
     let endless = args.topic.is_some() || args.config.is_some();
-    let inferred = propose(&sample, args.subject.as_deref(), args.k, &name, endless)?;
-    warn(&inferred);
+    let counted = CountedBy { subject: args.subject.as_deref(), no_subject: args.no_subject };
+    let inferred = propose(&sample, counted, args.k, &name, endless)?;
+    warn(&inferred, args.no_subject);
     match &args.output {
         Some(output) => {
             whole::write(output, inferred.text.as_bytes()).map_err(|error| unwritable("the schema", output, error))?;
@@ -118,11 +122,21 @@ fn is_device(found: &std::fs::Metadata) -> bool {
 /// Time for the search of quasi-identifiers.
 const EFFORT: Duration = Duration::from_secs(10);
 
+/// How people are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct CountedBy<'a> {
+    /// The column that was named.
+    pub subject: Option<&'a str>,
+    /// Every record is of another person.
+    pub no_subject: bool,
+}
+
 /// The schema of a sample.
-pub fn propose(sample: &Sample, subject: Option<&str>, k: u32, name: &str, endless: bool) -> Result<Inferred, Failure> {
+pub fn propose(sample: &Sample, by: CountedBy<'_>, k: u32, name: &str, endless: bool) -> Result<Inferred, Failure> {
     let asked = Asked {
         k: u64::from(k),
-        subject,
+        subject: by.subject,
+        no_subject: by.no_subject,
         name,
         source: &sample.named,
         header: matches!(sample.format, Format::Csv { .. }),
@@ -160,9 +174,9 @@ pub fn summary(inferred: &Inferred) -> String {
     format!("a proposal from {whose}: {}; read it before you use it", counts.join(", "))
 }
 
-/// Says on standard error what a reader must know before anything else of the proposal.
-pub fn warn(inferred: &Inferred) {
-    if inferred.schema.subject.is_none() {
+/// Warns on standard error that records are counted in place of people, unless the user has declared it.
+pub fn warn(inferred: &Inferred, no_subject: bool) {
+    if inferred.schema.subject.is_none() && !no_subject {
         eprintln!(
             "warning: no column names people: every record counts as a person of its own, and somebody with many records is a crowd; where one does, give it (--subject COLUMN)"
         );

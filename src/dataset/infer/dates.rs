@@ -1,11 +1,12 @@
 //! In which formats dates and times are spelled.
 
 use super::proposal::Spelled;
-use super::tokens::number;
+use super::tokens::plain_number as number;
 use super::values::Text;
 use crate::records::dates::{Dates, Epoch, Format};
 use crate::records::moment::DAY;
 use crate::records::schema::Type;
+use chrono::{Datelike as _, Utc};
 
 /// What was found out.
 pub(super) struct Dated {
@@ -20,7 +21,7 @@ pub(super) struct Dated {
 type Fits<'a> = dyn Fn(&dyn Fn(&str) -> bool) -> Option<(Vec<String>, u64)> + 'a;
 
 /// Days, as exports write them; before a time of day.
-const DAYS: [&str; 12] = [
+const DAYS: [&str; 15] = [
     "%Y-%m-%d",
     "%m/%d/%Y",
     "%d/%m/%Y",
@@ -33,6 +34,9 @@ const DAYS: [&str; 12] = [
     "%b %d, %Y",
     "%B %d, %Y",
     "%d %B %Y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%d.%m.%y",
 ];
 /// Times of day behind a day.
 const CLOCKS: [&str; 8] =
@@ -49,7 +53,17 @@ fn formats() -> Vec<(&'static str, Format)> {
     static SPELLED: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
         DAYS.iter().flat_map(|day| CLOCKS.iter().map(move |clock| format!("{day}{clock}"))).collect()
     });
-    SPELLED.iter().filter_map(|text| Some((text.as_str(), Format::new(text).ok()?))).collect()
+    SPELLED.iter().filter_map(|text| Some((text.as_str(), format(text)?))).collect()
+}
+
+/// The first of the hundred years that years of two digits are taken for: the last of them is this year.
+pub(super) fn first_year() -> i32 {
+    Utc::now().year() - 99
+}
+
+/// A format as a proposal spells it.
+pub(super) fn format(text: &str) -> Option<Format> {
+    Format::from_year(text, Some(first_year())).ok()
 }
 
 /// Numbers that count from 1970, or write a day as eight digits, in a column that is called like a time.
@@ -111,11 +125,18 @@ pub(super) fn of_texts(texts: &[Text<'_>], fits: &Fits<'_>) -> Option<Dated> {
             && chosen.iter().any(|&own| reads[own].2 == reads[at].2 && contradict(&reads[own].1, &reads[at].1))
     });
     let spelled: Vec<&'static str> = chosen.iter().map(|&at| reads[at].0).collect();
-    let all = Dates::Formats(spelled.iter().filter_map(|text| Format::new(text).ok()).collect());
+    let all = Dates::Formats(spelled.iter().filter_map(|text| format(text)).collect());
     let (missing, misfits) = fits(&|text| all.read(text.trim_ascii()).is_some())?;
-    let doubt = other
+    let two_readings = other
         .map(|at| format!("every one of them reads as {} too, another day: be sure of the right one", reads[at].0));
-    Some(Dated { kind: kind_of(texts, &all), spelled: Spelled::Formats(spelled), missing, misfits, doubt })
+    let spelled = Spelled::Formats(spelled);
+    let short = spelled.has_short_years().then(|| {
+        let first = first_year();
+        format!("years of two digits are taken for {first} to {}: correct first_year where they are others", first + 99)
+    });
+    let doubts: Vec<String> = two_readings.into_iter().chain(short).collect();
+    let doubt = Some(doubts.join("; ")).filter(|doubt| !doubt.is_empty());
+    Some(Dated { kind: kind_of(texts, &all), spelled, missing, misfits, doubt })
 }
 
 fn contradict(one: &Dates, other: &Dates) -> bool {
@@ -159,6 +180,9 @@ mod tests {
             let dated = found(texts).expect("dates");
             assert_eq!((dated.kind, dated.spelled, dated.doubt.is_some()), (kind, spelled, false), "{texts:?}");
         }
+        let fitbit = found(&["05/24/16 10:00:00", "04/01/16 23:59:05"]).expect("times");
+        assert_eq!((fitbit.kind, fitbit.doubt.is_some()), (Type::Timestamp, true));
+        assert_eq!(fitbit.spelled, Spelled::Formats(vec!["%m/%d/%y %H:%M:%S%.f"]));
         assert!(found(&["1/2/2016", "3/4/2016"]).expect("dates").doubt.is_some(), "two readings");
         assert!(found(&["10:00:00"]).is_none() && found(&["none", "of", "these"]).is_none());
     }

@@ -1,5 +1,6 @@
 //! What the values of an attribute may become on their way to `*`.
 
+use super::dates;
 use super::labels;
 use super::names::Name;
 use super::numbers::{self, Extent};
@@ -8,7 +9,7 @@ use super::proposal::{Generalized, Ladder, Reading, Round, Spelled};
 use super::tokens::{is_nothing, number};
 use super::values::{Text, Values};
 use crate::records::canonical::MAX_STRING_BYTES;
-use crate::records::dates::{Dates, Epoch, Format};
+use crate::records::dates::{Dates, Epoch};
 use crate::records::moment::{self, Unit};
 use crate::records::schema::Type;
 use crate::records::shapes;
@@ -83,7 +84,7 @@ fn postal(values: &Values<'_>) -> Generalized {
 fn calendar(values: &Values<'_>, reading: &Reading, name: &Name, people: &People, wanted: Wanted) -> Generalized {
     let dates = match &reading.dates {
         Spelled::Iso => Dates::Iso,
-        Spelled::Formats(formats) => Dates::Formats(formats.iter().filter_map(|text| Format::new(text).ok()).collect()),
+        Spelled::Formats(formats) => Dates::Formats(formats.iter().filter_map(|text| dates::format(text)).collect()),
         Spelled::Epoch("s") => Dates::Epoch(Epoch::Seconds),
         Spelled::Epoch("ms") => Dates::Epoch(Epoch::Milliseconds),
         Spelled::Epoch(_) => Dates::Epoch(Epoch::Microseconds),

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `propose` | from a table to a proposal; `proposal`: what that is |
 //! | `people` | who counts as a person: the column asked for, or the likeliest one |
+//! | `codes` | columns that stand for people although no name says so |
 //! | `tokens` | what a single text says |
 //! | `values` | the different values of a column, and how many people hold each |
 //! | `reading` | types and missing spellings; `dates`: formats of dates and times |
@@ -16,6 +17,7 @@
 //! | `evidence` | changes within a person, and the quasi-identifiers an attribute is part of |
 //! | `text` | a proposal as commented TOML |
 
+mod codes;
 mod dates;
 mod evidence;
 mod labels;

@@ -29,7 +29,7 @@ pub(super) struct People {
 
 impl People {
     /// Every record is a person.
-    fn of_records(rows: usize) -> Self {
+    pub fn of_records(rows: usize) -> Self {
         let of_row = (0..rows).map(|row| row as u32).collect();
         Self { column: None, of_row, count: rows as u64, why: String::new() }
     }
@@ -45,6 +45,8 @@ impl People {
             missing: Missing::new(None, false),
             spelling: Spelling::OF_SUBJECTS,
             dates: Dates::Iso,
+            decimal_comma: false,
+            zone: None,
             conversion: None,
         };
         let mut canonical = String::new();
@@ -80,6 +82,12 @@ impl People {
         other.count < self.count
     }
 
+    /// Whether most records have a person, and some a person of an earlier one.
+    fn repeats(&self) -> bool {
+        let rows = self.of_row.iter().filter(|person| **person != NOBODY).count() as u64;
+        self.count >= 2 && rows * 2 >= self.of_row.len() as u64 && rows > self.count
+    }
+
     /// Whether the column, however it is called, names people over several records: at least two of them, and records enough
     /// to say that they come back.
     fn come_back(&self) -> bool {
@@ -97,8 +105,8 @@ pub(super) fn find(columns: &[TableColumn], rows: usize, asked: Option<usize>, k
     if let Some(number) = asked {
         return People::of_column(columns, number, "it was named (--subject)".to_owned());
     }
-    // Called like people, whether or not they come back; then what a person may have several of, a lone id, and what has the shape of
-    // a name, if they do.
+    // Called like people, whether or not they come back; then, if they do, records and cases of people, a lone id, and values of the
+    // shape of a name.
     let mut candidates: Vec<(u8, People)> = Vec::new();
     for (number, column) in columns.iter().enumerate() {
         let called = Name::new(&column.name).counts_people();
@@ -113,7 +121,7 @@ pub(super) fn find(columns: &[TableColumn], rows: usize, asked: Option<usize>, k
             _ => continue,
         };
         let people = People::of_column(columns, number, why);
-        if people.come_back() || rank == 0 && people.count >= 2 {
+        if people.come_back() || rank == 1 && people.repeats() || rank == 0 && people.count >= 2 {
             candidates.push((rank, people));
         }
     }

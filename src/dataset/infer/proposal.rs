@@ -32,10 +32,19 @@ pub(super) struct Reading {
     /// Texts that say that there is no value; the key is written where it is not empty.
     pub missing: Vec<String>,
     pub dates: Spelled,
+    /// Numbers have a decimal comma.
+    pub decimal_comma: bool,
     /// Cells that are neither missing nor of the type.
     pub misfits: u64,
     /// What a reader must decide.
     pub doubt: Option<String>,
+}
+
+impl Reading {
+    /// Texts as they are, some of which say that there is no value.
+    pub fn of_texts(missing: Vec<String>) -> Self {
+        Self { kind: Type::String, missing, dates: Spelled::Iso, decimal_comma: false, misfits: 0, doubt: None }
+    }
 }
 
 /// How dates and times are spelled.
@@ -44,6 +53,13 @@ pub(super) enum Spelled {
     Iso,
     Formats(Vec<&'static str>),
     Epoch(&'static str),
+}
+
+impl Spelled {
+    /// Whether years have two digits.
+    pub fn has_short_years(&self) -> bool {
+        matches!(self, Self::Formats(formats) if formats.iter().any(|format| format.contains("%y")))
+    }
 }
 
 /// A hierarchy, as a schema spells it.

@@ -1,14 +1,15 @@
 //! From a table of texts to a schema.
 
+use super::codes;
 use super::evidence::{Typed, audited};
 use super::ladder::{self, Wanted};
 use super::names::Name;
 use super::people::{self, People};
-use super::proposal::{Generalized, Ladder, Proposal, Proposed, Reading, Spelled};
+use super::proposal::{Generalized, Ladder, Proposal, Proposed, Reading};
 use super::reading;
 use super::role::{self, Chosen};
 use super::text;
-use super::tokens::{is_nothing, number};
+use super::tokens::{is_nothing, plain_number};
 use super::values::Values;
 use crate::io::table::{TableColumn, WholeTable};
 use crate::records::schema::{Attribute, Origin, Place, Role, Schema, SchemaError, Type};
@@ -26,6 +27,8 @@ pub struct Asked<'a> {
     pub k: u64,
     /// The column that counts people; without one the likeliest is looked for.
     pub subject: Option<&'a str>,
+    /// Every record is of another person: no column is looked for, and codes that come back are accepted.
+    pub no_subject: bool,
     /// What the schema is called.
     pub name: &'a str,
     /// Where the records come from, for its first line.
@@ -60,6 +63,12 @@ pub enum InferError {
     #[error("there is no column \"{0}\" to count people by: check the name (--subject)")]
     NoSubject(String),
     #[error(
+        "no column counts people, and values come back in {} as codes of people do: name the column that counts people \
+         (--subject COLUMN), or declare that every record is of another person (--no-subject)",
+        .columns.iter().map(|column| format!("{column:?}")).collect::<Vec<_>>().join(", ")
+    )]
+    RepeatedCodes { columns: Vec<String> },
+    #[error(
         "the records are of {people} people, and of fewer than {k} nothing may be said: give more records, or a smaller \
          --k{}", .subject.as_ref().map_or(String::new(), |name| format!("; people are counted by \"{name}\" (--subject names another column)"))
     )]
@@ -85,7 +94,11 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
         None => None,
         Some(name) => Some(position(name).ok_or_else(|| InferError::NoSubject(name.to_owned()))?),
     };
-    let people = people::find(columns, table.rows as usize, subject, asked.k);
+    let people = if asked.no_subject {
+        People::of_records(table.rows as usize)
+    } else {
+        people::find(columns, table.rows as usize, subject, asked.k)
+    };
     if people.count < asked.k {
         let subject = people.column.map(|number| columns[number].name.clone());
         return Err(InferError::TooFew { people: people.count, k: asked.k, subject });
@@ -95,12 +108,16 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
     if asked.header {
         header_is_one(columns, &looked)?;
     }
+    identify_keys(&mut looked, columns, &people);
     let before = looked.len();
     if asked.keys {
         looked.retain(|(number, looked)| people.column == Some(*number) || looked.people >= asked.k);
     }
     if looked.is_empty() {
         return Err(InferError::Nothing(asked.k));
+    }
+    if people.column.is_none() && !asked.no_subject {
+        refuse_repeated_codes(columns, &looked)?;
     }
     let names = names(looked.iter().map(|(number, _)| columns[*number].name.as_str()));
     let mut proposal = Proposal {
@@ -118,6 +135,30 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
     Ok(Inferred { text: text::write(&proposal), schema, people: people.count, records: table.rows })
 }
 
+/// Refuses codes that come back where nothing counts people: their people would each be a crowd of records.
+fn refuse_repeated_codes(columns: &[TableColumn], looked: &[(usize, Looked)]) -> Result<(), InferError> {
+    let is_key = |(number, looked): &&(usize, Looked)| {
+        looked.is_code || looked.may_be_key() && codes::determines_a_profile(columns, *number)
+    };
+    let keys: Vec<String> = looked.par_iter().filter(is_key).map(|(number, _)| columns[*number].name.clone()).collect();
+    if keys.is_empty() { Ok(()) } else { Err(InferError::RepeatedCodes { columns: keys }) }
+}
+
+/// Makes identifiers of numbers that determine all columns that do not change within a person.
+fn identify_keys(looked: &mut [(usize, Looked)], columns: &[TableColumn], people: &People) {
+    let profile = codes::profile_of(columns, people);
+    if profile.is_empty() {
+        return;
+    }
+    looked.par_iter_mut().for_each(|(number, looked)| {
+        let may_be = looked.role.role == Role::Quasi && looked.may_be_key() && looked.crowded < 0.5;
+        if may_be && codes::names_the_profile(&columns[*number], &profile) {
+            let why = "each of its values goes with one value of every attribute that a person does not change";
+            looked.identify(why.to_owned());
+        }
+    });
+}
+
 fn parse(proposal: &Proposal) -> Result<Schema, InferError> {
     Schema::parse(&text::write(proposal), "the proposal", Path::new("")).map_err(InferError::Unsound)
 }
@@ -130,20 +171,26 @@ struct Looked {
     /// People with a value.
     people: u64,
     facts: String,
+    /// Its values have the name or shape of codes, and come back.
+    is_code: bool,
+    /// Share of the cells whose value a crowd has.
+    crowded: f64,
+    /// The type that its cells have.
+    kind: Type,
 }
 
 fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>) -> Looked {
     let values = Values::of(column, people);
     let name = Name::new(&column.name);
     let reading = reading::read(&values, &name, asked.k);
-    let string =
-        |missing: Vec<String>| Reading { kind: Type::String, missing, dates: Spelled::Iso, misfits: 0, doubt: None };
+    let is_code = codes::come_back(&values, &reading, &name);
+    let (crowded, kind) = (values.crowded(asked.k), reading.kind);
     let facts = facts(&values, people, asked.k);
     if people.column == Some(number) {
         let missing = values.texts.iter().filter(|text| is_nothing(text.text, false));
-        let reading = string(missing.map(|text| text.text.to_owned()).collect());
+        let reading = Reading::of_texts(missing.map(|text| text.text.to_owned()).collect());
         let role = Chosen { role: Role::Subject, why: format!("it counts people: {}", people.why) };
-        return Looked { role, reading, generalized: None, people: values.people, facts };
+        return Looked { role, reading, generalized: None, people: values.people, facts, is_code, crowded, kind };
     }
     let mut role = role::choose(&values, &reading, &name, people, asked.k);
     let mut generalized = None;
@@ -157,8 +204,8 @@ fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>)
             generalized = Some(if role.role == Role::Sensitive { ladder::beside(found) } else { found });
         }
     }
-    let reading = if role.role == Role::Identifier { string(Vec::new()) } else { reading };
-    Looked { role, reading, generalized, people: values.people, facts }
+    let reading = if role.role == Role::Identifier { Reading::of_texts(Vec::new()) } else { reading };
+    Looked { role, reading, generalized, people: values.people, facts, is_code, crowded, kind }
 }
 
 /// What was counted in a column, in words.
@@ -181,6 +228,17 @@ fn facts(values: &Values<'_>, people: &People, k: u64) -> String {
 }
 
 impl Looked {
+    /// Whether its values may be a key: texts or whole numbers.
+    fn may_be_key(&self) -> bool {
+        matches!(self.kind, Type::String | Type::Integer)
+    }
+
+    fn identify(&mut self, why: String) {
+        self.role = Chosen { role: Role::Identifier, why };
+        self.reading = Reading::of_texts(Vec::new());
+        self.generalized = None;
+    }
+
     fn proposed(self, name: String, column: &TableColumn) -> Proposed {
         let Self { role: Chosen { role, why }, reading, generalized, facts, .. } = self;
         let mut evidence = Vec::new();
@@ -250,7 +308,7 @@ fn names<'a>(columns: impl Iterator<Item = &'a str>) -> Vec<String> {
 /// Refuses a first row that is a record: its cells have the types of those below.
 fn header_is_one(columns: &[TableColumn], looked: &[(usize, Looked)]) -> Result<(), InferError> {
     let of_type = |column: &TableColumn, kind: Type| match kind {
-        Type::Integer | Type::Float => Some(number(&column.name).is_some()),
+        Type::Integer | Type::Float => Some(plain_number(&column.name).is_some()),
         Type::Date | Type::Timestamp => Some(crate::records::moment::parse(column.name.trim()).is_some()),
         _ => None,
     };

@@ -2,8 +2,8 @@
 
 use super::dates;
 use super::names::Name;
-use super::proposal::{Reading, Spelled};
-use super::tokens::{is_nothing, number};
+use super::proposal::Reading;
+use super::tokens::{is_nothing, number, plain_number};
 use super::values::{Text, Values};
 use crate::records::schema::Type;
 use crate::records::shapes::shape_of;
@@ -56,7 +56,7 @@ fn truth(text: &str) -> Option<bool> {
 }
 
 fn is_pair(text: &str) -> bool {
-    let part = |text: &str, most: f64| number(text).is_some_and(|n| text.contains('.') && n.abs() <= most);
+    let part = |text: &str, most: f64| plain_number(text).is_some_and(|n| text.contains('.') && n.abs() <= most);
     text.split_once(',').is_some_and(|(latitude, longitude)| part(latitude, 90.0) && part(longitude, 180.0))
 }
 
@@ -69,7 +69,7 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
     let rest = |numeric: bool| -> Vec<Text<'_>> {
         texts.iter().filter(|text| !is_nothing(text.text, numeric)).copied().collect()
     };
-    let plain = Reading { kind: Type::String, missing: vec![], dates: Spelled::Iso, misfits: 0, doubt: None };
+    let plain = Reading::of_texts(Vec::new());
     let told = rest(true);
     let typed = |kind: Type, fit: Fit| {
         let missing = [nothing(true), fit.missing].concat();
@@ -86,10 +86,15 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
         return Reading { dates: dated.spelled, ..typed(dated.kind, fitted) };
     }
     let is_coded = name.is_postal() || told.iter().any(|text| is_code(text.text));
-    if !is_coded && let Some(fitted) = fit(&told, k, |text| number(text).is_some()) {
-        let numbers = told.iter().filter_map(|text| number(text.text));
+    if !is_coded && let Some(fitted) = fit(&told, k, |text| plain_number(text).is_some()) {
+        let numbers = told.iter().filter_map(|text| plain_number(text.text));
         let kind = if numbers.clone().all(is_whole) { Type::Integer } else { Type::Float };
         let mut reading = typed(kind, fitted);
+        reading.missing.extend(sentinel(&told, k));
+        return reading;
+    }
+    if !is_coded && let Some(fitted) = commas(&told, &|is| fit(&told, k, is)) {
+        let mut reading = Reading { decimal_comma: true, ..typed(Type::Float, fitted) };
         reading.missing.extend(sentinel(&told, k));
         return reading;
     }
@@ -103,6 +108,15 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
         return typed(Type::Coordinates, fitted);
     }
     Reading { missing: nothing(false), ..plain }
+}
+
+/// Whether the texts are numbers with a decimal comma. Three digits behind every comma may be thousands: those are not taken for
+/// numbers.
+fn commas(texts: &[Text<'_>], fits: &dyn Fn(&dyn Fn(&str) -> bool) -> Option<Fit>) -> Option<Fit> {
+    let is_number = |text: &str| !text.contains('.') && number(text).is_some();
+    let behind = |text: &Text<'_>| text.text.trim_ascii().split_once(',').map(|(_, digits)| digits.len());
+    let is_decimal = texts.iter().filter_map(behind).any(|digits| digits > 0 && digits != 3);
+    if is_decimal { fits(&is_number) } else { None }
 }
 
 /// A number below all others, which are not negative, that a crowd has: as it is spelled.

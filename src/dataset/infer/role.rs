@@ -1,9 +1,10 @@
 //! The role of an attribute, and why. What may identify is an identifier: to let it leave is for people to decide.
 
+use super::codes::are_codes;
 use super::names::Name;
 use super::people::People;
 use super::proposal::Reading;
-use super::tokens::{is_nothing, number};
+use super::tokens::number;
 use super::values::Values;
 use crate::records::schema::{Role, Type};
 use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
@@ -118,17 +119,6 @@ fn of_words(values: &Values<'_>, name: &Name, people: &People, k: u64) -> Option
         return Some("free text".to_owned());
     }
     (crowded < 0.5).then(|| format!("most of its values are shared by fewer than {k} people"))
-}
-
-/// Different codes from which on they may be people's.
-const CODES: usize = 9;
-
-/// Whether all values hold letters and digits, and there are several.
-fn are_codes(values: &Values<'_>) -> bool {
-    let told = values.texts.iter().map(|text| text.text).filter(|text| !is_nothing(text, false));
-    let mixed = |text: &str| text.chars().any(char::is_alphabetic) && text.chars().any(char::is_numeric);
-    let (all, codes) = told.fold((0, 0), |(all, codes), text| (all + 1, codes + usize::from(mixed(text))));
-    all >= CODES && codes == all
 }
 
 fn is_written(text: &str) -> bool {

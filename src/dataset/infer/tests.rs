@@ -34,6 +34,7 @@ fn asked(k: u64, format: Format) -> Asked<'static> {
     Asked {
         k,
         subject: None,
+        no_subject: false,
         name: "t",
         source: "t",
         header: format == CSV,
@@ -188,6 +189,29 @@ fn hostile_tables_are_proposed_or_refused_in_words() {
 }
 
 #[test]
+fn decimal_commas_and_years_of_two_digits_are_proposed() {
+    let text = csv("user_id;weight;count;at", 300, |n| {
+        format!(
+            "{};{},{};{},000;{:02}/{:02}/16 10:{:02}:00",
+            n % 30,
+            50 + n % 40,
+            n % 10,
+            n % 9,
+            1 + n % 12,
+            13 + n % 9,
+            n % 60
+        )
+    });
+    let semicolon = Format::Csv { separator: b';' };
+    let inferred = infer(&table(&text, semicolon), &Asked { header: true, ..asked(3, semicolon) }).expect("a proposal");
+    let kinds: Vec<Type> = inferred.schema.attributes.iter().map(|a| a.kind()).collect();
+    assert_eq!(kinds, [Type::String, Type::Float, Type::String, Type::Timestamp], "{}", inferred.text);
+    for line in ["decimal = \",\"", "format = \"%m/%d/%y %H:%M:%S%.f\"", "first_year = "] {
+        assert!(inferred.text.contains(line), "{line}\n{}", inferred.text);
+    }
+}
+
+#[test]
 fn an_unknown_subject_is_refused() {
     let given = table("a,b\n1,2\n2,3\n3,4\n", CSV);
     let error = infer(&given, &Asked { subject: Some("c"), ..asked(2, CSV) }).expect_err("no such column");
@@ -229,7 +253,7 @@ proptest! {
                 held.entry(numbers[number % numbers.len()].to_string()).or_default().insert(who);
             }
         }
-        match infer(&table(&text, CSV), &asked(k, CSV)) {
+        match infer(&table(&text, CSV), &Asked { no_subject: !with_subject, ..asked(k, CSV) }) {
             Err(error) => prop_assert!(matches!(error, InferError::TooFew { .. }), "{}", error),
             Ok(inferred) => {
                 let rare = held.iter().filter(|(_, people)| (people.len() as u64) < k);
@@ -256,20 +280,68 @@ fn the_subject_is_a_person_and_no_session() {
         assert!(!inferred.text.contains("parachute"), "{header}: {}", inferred.text);
         assert!(inferred.text.contains("CHECK whether it is not rather"), "{header}: {}", inferred.text);
     }
-    // What has the shape of a session names no person.
+    // A session is of one person, who has many: the person is counted.
     let uuid = |n: usize| format!("00000000-0000-4000-8000-{:012},P{:02},{}", n % 300, n % 30, n % 7);
     let inferred = of(&csv("session,proband,steps", 1200, uuid), CSV).expect("a proposal");
-    assert_eq!(inferred.schema.subject, None);
-    let of_proband = roles(&inferred).into_iter().find(|(name, _)| *name == "proband").expect("the column").1;
-    assert_eq!(of_proband, Role::Identifier, "{}", inferred.text);
+    assert_eq!(roles(&inferred)[..2], [("session", Role::Identifier), ("proband", Role::Subject)], "{}", inferred.text);
 }
 
 #[test]
-fn codes_that_nobody_is_counted_by_may_be_peoples() {
-    let inferred =
-        of(&csv("badge,ward,pulse", 1200, |n| format!("B-{:03},{},{}", n % 40, ["a1", "b2"][n % 2], n % 9)), CSV);
-    let inferred = inferred.expect("a proposal");
+fn codes_with_names_of_participants_and_records_are_the_subject() {
+    for name in ["record_id", "USUBJID", "Patientennummer", "codice paziente", "case no", "vp_code", "subject-code"] {
+        // No shape: numbers, each of many records.
+        let inferred = of(&csv(&format!("{name},zone"), 600, |n| format!("{},{}", 7 * (n % 40), n % 3)), CSV);
+        let inferred = inferred.expect("a proposal");
+        assert_eq!(roles(&inferred), [(name, Role::Subject), ("zone", Role::Quasi)], "{}", inferred.text);
+        assert_eq!(inferred.people, 40, "{name}");
+    }
+    let inferred = of(&csv("record_id,visit_no,zone", 600, |n| format!("{},{},{}", n % 40, n / 40 % 4, n % 3)), CSV);
+    assert_eq!(roles(&inferred.expect("a proposal"))[0], ("record_id", Role::Subject));
+}
+
+#[test]
+fn codes_that_come_back_without_a_subject_are_refused_until_one_is_named() {
+    let refused = |text: &str, column: &str| match of(text, CSV) {
+        Err(InferError::RepeatedCodes { columns }) => assert_eq!(columns, [column], "{text:.200}"),
+        other => panic!("{column}: {other:?}"),
+    };
+    // By the shape of their values, by name, and by all else that they determine.
+    refused(&csv("badge,ward", 1200, |n| format!("B-{:03},{}", n % 40, ["a", "b"][n % 2])), "badge");
+    refused(&csv("screening,ward", 1200, |n| format!("101-{:04},{}", n % 40, ["a", "b"][n % 2])), "screening");
+    refused(&csv("visit_id,ward", 1200, |n| format!("{},{}", n % 40, ["a", "b"][n % 2])), "visit_id");
+    refused(&csv("device_id,ward", 1200, |n| format!("{},{}", n % 40, ["a", "b"][n % 2])), "device_id");
+    let profile = |n: usize| {
+        let p = n % 40;
+        format!("{},{},{},{}", 1000 + 17 * p, 20 + p * 7 % 20, ["f", "m"][p * p % 3 % 2], n * 31 % 97)
+    };
+    refused(&csv("tag,age,sex,pulse", 1200, profile), "tag");
+    // Places and what they lie in are no profile.
+    let words = ["bern", "rome", "oslo", "bonn", "lima", "bari", "kyiv", "riga", "graz", "linz", "lyon", "nice"];
+    let towns = csv("town,county,pulse", 1200, |n| format!("{},{},{}", words[n % 12], n % 12 / 3, n * 31 % 97));
+    assert_eq!(roles(&of(&towns, CSV).expect("a proposal"))[0], ("town", Role::Quasi));
+}
+
+#[test]
+fn a_declaration_that_every_record_is_of_another_person_is_accepted() {
+    let text = csv("badge,ward,pulse", 1200, |n| format!("B-{:03},{},{}", n % 40, ["a1", "b2"][n % 2], n % 9));
+    let declared = Asked { no_subject: true, ..asked(3, CSV) };
+    let inferred = infer(&table(&text, CSV), &declared).expect("a proposal");
     assert_eq!(roles(&inferred), [("badge", Role::Identifier), ("ward", Role::Quasi), ("pulse", Role::Quasi)]);
+    let named = infer(&table(&text, CSV), &Asked { subject: Some("badge"), ..asked(3, CSV) }).expect("a proposal");
+    assert_eq!((roles(&named)[0], named.people), (("badge", Role::Subject), 40));
+}
+
+#[test]
+fn numbers_that_determine_all_static_attributes_are_identifiers() {
+    let row = |n: usize| {
+        let p = n % 60;
+        // Two tags a person, each of many records.
+        format!("u{p},{},{},{},{}", 5000 + 13 * p + n / 60 % 2, 20 + p * 7 % 40, ["f", "m"][p * p % 3 % 2], n * 31 % 97)
+    };
+    let inferred = of(&csv("user_id,tag,age,sex,pulse", 2400, row), CSV).expect("a proposal");
+    let (subject, identifier, quasi) = (Role::Subject, Role::Identifier, Role::Quasi);
+    let expected = [("user_id", subject), ("tag", identifier), ("age", quasi), ("sex", quasi), ("pulse", quasi)];
+    assert_eq!(roles(&inferred), expected, "{}", inferred.text);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A proposal as commented TOML, in the form of a record schema.
 
+use super::dates::first_year;
 use super::numbers::plain;
 use super::proposal::{Ladder, Proposal, Proposed, Round, Spelled};
 use crate::records::schema::{Origin, Place};
@@ -50,6 +51,12 @@ fn write_attribute(out: &mut String, attribute: &Proposed) {
             several => key("format", &list(several.iter().map(|format| quoted(format)))),
         },
         Spelled::Epoch(epoch) => key("epoch", &quoted(epoch)),
+    }
+    if attribute.reading.dates.has_short_years() {
+        key("first_year", &first_year().to_string());
+    }
+    if attribute.reading.decimal_comma {
+        key("decimal", "\",\"");
     }
     if let Some(missing) = &attribute.missing {
         key("missing", &list(missing.iter().map(|text| quoted(text))));

@@ -7,6 +7,7 @@ use csv_core::ReadRecordResult;
 use serde::{Deserialize, Serialize};
 
 use super::foreign::no_csv;
+use super::separator::separator_line;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Next, Reading, SourceError, StopFlag};
@@ -113,6 +114,15 @@ impl CsvRows {
         let unread = |source| SourceError::Read { path: path.into(), byte: 0, source };
         if let Some(what) = no_csv(rows.stream.fill().map_err(unread)?) {
             return Err(SourceError::Foreign { path: path.into(), what });
+        }
+        let (named, length) = separator_line(rows.stream.fill().map_err(unread)?);
+        if let Some(named) = named {
+            if named != separator {
+                let (named, given) = (char::from(named), char::from(separator));
+                return Err(SourceError::OtherSeparator { path: path.into(), named, given });
+            }
+            rows.stream.consume(length);
+            rows.line += 1;
         }
         match rows.parse().map_err(unread)? {
             Parsed::End => Err(SourceError::NoHeader { path: path.into() }),

@@ -1,16 +1,63 @@
 //! Files that are something else than they were taken for, told by their first bytes.
 
+use serde::de::IgnoredAny;
+
+use super::Format;
+use super::separator::{most_frequent, separator_line};
+
 /// Compressed and binary files: how they begin, and what to do with them. Letters alone are no evidence: they may be the
 /// name of a column.
-const BEGINNINGS: [(&[u8], &str); 7] = [
+const BEGINNINGS: [(&[u8], &str); 14] = [
     (b"\x1f\x8b", "compressed with gzip within a compressed file: decompress it once (gunzip)"),
-    (b"PK\x03\x04", "a zip archive: unpack it first (unzip)"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of an older Excel: save its sheet as CSV (UTF-8)"),
+    (
+        b"Obj\x01",
+        "an Avro container file: write its records as NDJSON (java -jar avro-tools.jar tojson FILE) or as Parquet",
+    ),
+    (b"ARROW1\0\0", "an Arrow (Feather) file: write it as Parquet"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file: export its table as CSV or Parquet"),
+    (b"$FL2@(#)", "a file of SPSS: save its table as CSV"),
+    (b"$FL3@(#)", "a file of SPSS: save its table as CSV"),
+    (b"<stata_dta>", "a file of Stata: save its table as CSV (export delimited)"),
+    (b"HEADER RECORD*******LIBRARY HEADER RECORD", "a transport file of SAS: export its table as CSV (PROC EXPORT)"),
     (b"\x28\xb5\x2f\xfd", "compressed with Zstandard within a compressed file: decompress it once (zstd -d)"),
     (b"\xfd7zXZ\x00", "compressed with xz: decompress it first (unxz)"),
     (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
     (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
     (b"SQLite format 3\x00", "a SQLite database: export the table as CSV first"),
 ];
+
+/// Names of the parts of an archive that is a workbook, which come first in it.
+const SHEETS: [&[u8]; 5] = [
+    b"[Content_Types].xml",
+    b"docProps/",
+    b"xl/",
+    b"_rels/.rels",
+    b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet",
+];
+
+/// What a zip archive is: its first part has its name behind 30 bytes.
+fn archive(start: &[u8]) -> Option<&'static str> {
+    let names = start.strip_prefix(b"PK\x03\x04")?.get(26..).unwrap_or_default();
+    Some(if SHEETS.iter().any(|sheet| names.starts_with(sheet)) {
+        "a workbook (Excel, LibreOffice): save its sheet as CSV (UTF-8)"
+    } else {
+        "a zip archive: unpack it first (unzip)"
+    })
+}
+
+/// What a text of markup is; `<` begins no record and, alone, hardly a header.
+fn markup(start: &[u8]) -> Option<&'static str> {
+    let text = start.trim_ascii_start();
+    let begins = |with: &[u8]| text.len() >= with.len() && text[..with.len()].eq_ignore_ascii_case(with);
+    if begins(b"<!doctype html") || begins(b"<html") {
+        Some("a page of HTML: save the table that it shows as CSV")
+    } else if begins(b"<?xml") || begins(b"<!doctype") || begins(b"<HealthData") {
+        Some("XML: write its records as NDJSON first (docs/formats.md does it for Apple Health)")
+    } else {
+        None
+    }
+}
 
 /// What begins a block of bzip2 behind its four letters, and what ends a file without any.
 const BZIP2: [&[u8]; 2] = [b"1AY&SY", b"\x17rE8P\x90"];
@@ -33,6 +80,9 @@ fn is_parquet(start: &[u8]) -> bool {
 /// What a text file that begins with `start` is instead, and the remedy.
 pub(super) fn no_text(start: &[u8]) -> Option<&'static str> {
     if let Some((_, what)) = BEGINNINGS.iter().find(|(beginning, _)| start.starts_with(beginning)) {
+        return Some(what);
+    }
+    if let Some(what) = archive(start).or_else(|| markup(start)) {
         return Some(what);
     }
     if is_bzip2(start) {
@@ -66,8 +116,36 @@ pub(super) fn no_ndjson(start: &[u8]) -> Option<&'static str> {
         (_, Some([])) if more => {
             Some("pretty-printed JSON, a record over several lines: write one record a line (jq -c .)")
         }
+        _ if is_table(first) => Some("no JSON but a table, it seems: name its format (csv)"),
         _ => None,
     }
+}
+
+/// Whether a line that is no JSON has the separators of a table.
+fn is_table(line: &[u8]) -> bool {
+    // A header begins with a letter, or with one in quotes; a record that is cut hardly does.
+    let first = line.iter().find(|byte| **byte != b'"');
+    let is_name = first.is_some_and(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii() || *byte == b'_');
+    let is_broken_json = !is_name || line.iter().any(|byte| b"{}[]:".contains(byte));
+    let separated = line.iter().any(|byte| b",;\t|".contains(byte));
+    !is_broken_json
+        && separated
+        && std::str::from_utf8(line).is_ok_and(|line| serde_json::from_str::<IgnoredAny>(line).is_err())
+}
+
+/// The format of a file whose name does not tell, by its first bytes; NDJSON where they do not tell either, whose reader names what
+/// it finds.
+pub(super) fn format_of(start: &[u8]) -> Format {
+    if is_parquet(start) {
+        return Format::Parquet;
+    }
+    let is_json = matches!(start.trim_ascii_start().first(), None | Some(b'{' | b'['));
+    if is_json || no_text(start).is_some() {
+        return Format::Ndjson;
+    }
+    let end = start.iter().position(|byte| *byte == b'\n').unwrap_or(start.len());
+    let line = &start[..end];
+    Format::Csv { separator: separator_line(start).0.unwrap_or_else(|| most_frequent(line)) }
 }
 
 /// What a file is whose first bytes are no header row, and the remedy.
@@ -83,10 +161,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn content_tells_the_format_where_a_name_does_not() {
+        let csv = |separator| Format::Csv { separator };
+        for (start, format) in [
+            (b"id;age\n1;30\n".as_slice(), csv(b';')),
+            (b"id\tage\r\n", csv(b'\t')),
+            (b"sep=|\na|b\n", csv(b'|')),
+            (b"alone\n", csv(b',')),
+            (b"{\"a\":1}\n", Format::Ndjson),
+            (b"\n[{", Format::Ndjson),
+            (b"PAR1\x15\x04", Format::Parquet),
+            (b"", Format::Ndjson),
+            (b"PK\x03\x04", Format::Ndjson),
+        ] {
+            assert_eq!(format_of(start), format, "{}", String::from_utf8_lossy(start));
+        }
+    }
+
+    #[test]
     fn what_is_something_else_is_named() {
         for (start, says) in [
             (b"\x1f\x8b\x08\0".as_slice(), "gzip"),
             (b"PK\x03\x04\x14", "zip"),
+            (b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml", "workbook"),
+            (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "workbook"),
+            (b"Obj\x01\x04\x14avro.codec", "Avro"),
+            (b"<?xml version=\"1.0\"?>\n<!DOCTYPE HealthData [", "XML"),
+            (b"\n<!DOCTYPE html>", "HTML"),
+            (b"id,age\n1,30\n", "name its format (csv)"),
+            (b"name;age\n", "name its format (csv)"),
             (b"\x28\xb5\x2f\xfd", "Zstandard"),
             (b"PAR1\x15", "Parquet"),
             (b"\xff\xfe{\0\"\0", "UTF-16"),
@@ -103,6 +206,8 @@ mod tests {
             assert_eq!(no_ndjson(start), None, "{}", String::from_utf8_lossy(start));
         }
         assert!(no_csv(b"{\"a\":1}\n").is_some_and(|what| what.contains("JSON")));
+        assert!(no_csv(b"<?xml version").is_some_and(|what| what.contains("XML")));
+        assert!(no_csv(b"Obj\x01\x02").is_some_and(|what| what.contains("Avro")));
         assert!(no_csv(b"PAR1\x15\x04").is_some_and(|what| what.contains("Parquet")));
         assert!(no_csv(b"BZh91AY&SY\xd8").is_some_and(|what| what.contains("bzip2")));
         assert!(no_csv(b"BZh9\x17rE8P\x90").is_some_and(|what| what.contains("bzip2")), "an empty one");

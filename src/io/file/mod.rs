@@ -10,7 +10,7 @@
 //! | `standing` | whether files stay as they are while they are read |
 //! | `stream`, `inflate`, `pipe` | the text of a file, also where it is compressed or a pipe that is waited for |
 //! | `ndjson_lines`, `csv_rows`, `parquet_rows` | the records of each format |
-//! | `undescribed`, `foreign` | files that no schema describes, or that are something else |
+//! | `undescribed`, `separator`, `foreign` | files that no schema describes, or that are something else |
 //! | [`whole`] | a file that is written beside its place and renamed |
 //! | `outputs` | the output of a group in each format; the release of a data set |
 //! | [`sink`] | verified batches into the outputs, dead letters and lineage |
@@ -26,6 +26,7 @@ mod parquet_rows;
 mod pattern;
 mod pipe;
 mod reader;
+mod separator;
 pub mod sink;
 mod sink_error;
 mod source;
@@ -47,7 +48,7 @@ pub use source::{FileSource, ReadOutcome, SourcePosition};
 pub use source_error::SourceError;
 pub use standing::Standing;
 pub use stream::{open_text, plain_length};
-pub use undescribed::{ColumnChoice, separator_of};
+pub use undescribed::{ColumnChoice, format_by_content, separator_of};
 
 use crate::codec::{Field, Limits, Unknown};
 use crate::telemetry::RejectionReason;
@@ -88,6 +89,8 @@ enum Next {
     Record,
     Rejected(RejectionReason),
     Tombstone,
+    /// A blank line, which is no record.
+    Blank,
     /// The input is something else: what, and the remedy.
     Foreign(&'static str),
     /// More columns than were allowed; only where nobody announced them.

@@ -23,8 +23,8 @@ enum Codec {
 
 /// The lines of a file or of standard input.
 ///
-/// A line longer than the limit is passed over without being held in memory. A line `null` is a tombstone. A blank
-/// line is an empty record, except for the very last one, which is nothing.
+/// A line longer than the limit is passed over without being held in memory. A line `null` is a tombstone. Blank lines are nothing,
+/// as in CSV.
 #[derive(Debug)]
 pub(super) struct NdjsonLines {
     pub stream: Stream,
@@ -94,8 +94,8 @@ impl NdjsonLines {
             return Ok(Next::Rejected(RejectionReason::Oversized));
         }
         let trimmed = content.trim_ascii();
-        if trimmed.is_empty() && self.stream.fill()?.is_empty() {
-            return Ok(Next::End);
+        if trimmed.is_empty() {
+            return Ok(Next::Blank);
         }
         if trimmed == b"null" {
             return Ok(Next::Tombstone);

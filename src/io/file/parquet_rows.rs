@@ -2,10 +2,14 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field as ArrowField};
+use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, Fields, Schema, TimeUnit};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::{Compression, Type as PhysicalType};
 use parquet::errors::ParquetError;
 
 use super::listing::all_of;
@@ -55,12 +59,13 @@ impl ParquetRows {
         unknown: Unknown,
     ) -> Result<Self, SourceError> {
         let damaged = |record, error: &ParquetError| fault(path, record, error);
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(0, &error))?;
+        let builder = builder_of(file).map_err(|error| damaged(0, &error))?;
         let found = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
         let rows_of = |group: &parquet::file::metadata::RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
         let groups = builder.metadata().row_groups().iter().map(rows_of).collect();
         let codec = ArrowCodec::new(builder.schema(), fields, limits, unknown)
             .map_err(|source| SourceError::Columns { path: path.into(), source })?;
+        check_codecs(path, &builder, codec.roots())?;
         let projection = ProjectionMask::roots(builder.parquet_schema(), codec.roots().iter().copied());
         let read = codec.roots().iter().filter_map(|&root| builder.schema().fields().get(root));
         let types = read.map(|field| (field.name().clone(), field.data_type().to_string())).collect();
@@ -80,7 +85,7 @@ impl ParquetRows {
     ) -> Result<(Self, Vec<(String, Field)>), SourceError> {
         let (file, length) = opened(path)?;
         let copy = file.try_clone().map_err(|source| SourceError::Open { path: path.into(), source })?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| fault(path, 0, &error))?;
+        let builder = builder_of(file).map_err(|error| fault(path, 0, &error))?;
         let mut leaves = Vec::new();
         for field in builder.schema().fields() {
             leaves_of(field, &mut Vec::new(), &mut leaves);
@@ -100,7 +105,9 @@ impl ParquetRows {
         });
         let before = ends.take_while(|end| *end <= row).count();
         let (group, groups) = ((before + 1).min(self.groups.len()), self.groups.len());
-        SourceError::ParquetPage { path: path.into(), record: coordinate.offset.unsigned_abs(), group, groups }
+        let column = damaged_column(path, group.saturating_sub(1), self.codec.roots());
+        let column = column.map_or_else(String::new, |name| format!(" of column \"{name}\""));
+        SourceError::ParquetPage { path: path.into(), record: coordinate.offset.unsigned_abs(), column, group, groups }
     }
 
     /// The next row and the bytes of its cells.
@@ -127,6 +134,72 @@ impl ParquetRows {
             Err(rejection) => (Next::Rejected(rejection), 0),
         })
     }
+}
+
+/// Opens a Parquet file. Timestamps of 96 bits are read to the millisecond: as nanoseconds in 64 bits, which is the default of the
+/// library, moments outside the years 1677 to 2262 would wrap around to others.
+fn builder_of(file: File) -> Result<ParquetRecordBatchReaderBuilder<File>, ParquetError> {
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
+    let leaves = metadata.parquet_schema().columns();
+    if leaves.iter().all(|leaf| leaf.physical_type() != PhysicalType::INT96) {
+        return Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata));
+    }
+    let mut physical = leaves.iter().map(|leaf| leaf.physical_type());
+    let fields: Fields = metadata.schema().fields().iter().map(|field| in_millis(field, &mut physical)).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, metadata.schema().metadata().clone()));
+    let options = ArrowReaderOptions::new().with_schema(schema);
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?;
+    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
+}
+
+/// The field with timestamps of 96 bits in milliseconds; `physical` are the types of its leaves and of those behind it.
+fn in_millis(field: &FieldRef, physical: &mut impl Iterator<Item = PhysicalType>) -> FieldRef {
+    let kind = match field.data_type() {
+        DataType::Struct(members) => {
+            DataType::Struct(members.iter().map(|member| in_millis(member, physical)).collect())
+        }
+        DataType::List(item) => DataType::List(in_millis(item, physical)),
+        DataType::LargeList(item) => DataType::LargeList(in_millis(item, physical)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(in_millis(item, physical), *size),
+        DataType::Map(entries, sorted) => DataType::Map(in_millis(entries, physical), *sorted),
+        leaf => match (physical.next(), leaf) {
+            (Some(PhysicalType::INT96), DataType::Timestamp(_, zone)) => {
+                DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
+            }
+            _ => leaf.clone(),
+        },
+    };
+    Arc::new(field.as_ref().clone().with_data_type(kind))
+}
+
+/// Refuses a column that is read and whose pages are compressed in a way that nothing here undoes.
+fn check_codecs(
+    path: &Path,
+    builder: &ParquetRecordBatchReaderBuilder<File>,
+    roots: &[usize],
+) -> Result<(), SourceError> {
+    let schema = builder.parquet_schema();
+    for group in builder.metadata().row_groups() {
+        for (leaf, column) in group.columns().iter().enumerate() {
+            let is_read = roots.contains(&schema.get_column_root_idx(leaf));
+            if is_read && matches!(column.compression(), Compression::LZO) {
+                let column = column.column_path().string();
+                return Err(SourceError::ParquetCodec { path: path.into(), column, codec: "LZO" });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first column of `roots` of which a page of the row group cannot be read; looked for where reading them together has failed.
+fn damaged_column(path: &Path, group: usize, roots: &[usize]) -> Option<String> {
+    roots.iter().find_map(|&root| {
+        let builder = builder_of(opened(path).ok()?.0).ok()?;
+        let name = builder.schema().fields().get(root)?.name().clone();
+        let projection = ProjectionMask::roots(builder.parquet_schema(), [root]);
+        let mut reader = builder.with_projection(projection).with_row_groups(vec![group]).build().ok()?;
+        reader.any(|batch| batch.is_err()).then_some(name)
+    })
 }
 
 /// The file and its length; 0 of what is no regular file.
@@ -176,3 +249,7 @@ fn fault(path: &Path, record: u64, error: &ParquetError) -> SourceError {
     };
     SourceError::Parquet { path: path.into(), record, fault }
 }
+
+#[cfg(test)]
+#[path = "parquet_rows_tests.rs"]
+mod tests;

@@ -242,6 +242,13 @@ impl FileSource {
             outcome.bytes += bytes;
             let mut records = 1;
             match next {
+                Next::Blank => {
+                    if self.reading.stop.check().is_err() {
+                        outcome.stopped = true;
+                        break;
+                    }
+                    continue;
+                }
                 Next::Record => {
                     let refused = batch.take_refused();
                     records = (batch.rows() - rows + refused.len()) as u64;

@@ -42,6 +42,11 @@ pub enum SourceError {
     ParquetOnStandardInput,
     #[error("the separator of a CSV file must be one ASCII byte that is neither a quote nor a line break")]
     Separator,
+    #[error(
+        "{path} says in its first line that fields are separated by {named:?}, and it is read with {given:?}: name that \
+         separator (--separator, source.separator)"
+    )]
+    OtherSeparator { path: PathBuf, named: char, given: char },
     #[error("{path} is empty: a CSV file starts with a header row; write one, or read it as ndjson")]
     NoHeader { path: PathBuf },
     #[error(
@@ -57,17 +62,24 @@ pub enum SourceError {
     Header { path: PathBuf, source: HeaderError },
     #[error("the columns of {path} do not fit: {source}")]
     Columns { path: PathBuf, source: ColumnError },
-    #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it anew or convert it to ndjson")]
+    #[error("{path} cannot be read as Parquet after record {record} ({fault}): write it again or convert it to ndjson")]
     Parquet { path: PathBuf, record: u64, fault: &'static str },
     #[error(
-        "{path} cannot be read as Parquet after record {record} (a page is damaged, at row group {group} of {groups}): write it \
-         anew or convert it to ndjson"
+        "{path} cannot be read as Parquet after record {record} (a page{column} is damaged, at row group {group} of {groups}): \
+         write it again or convert it to ndjson"
     )]
-    ParquetPage { path: PathBuf, record: u64, group: usize, groups: usize },
-    #[error("{path} has more than {limit} columns: choose some of them (throng audit --columns A,B,…)")]
+    ParquetPage { path: PathBuf, record: u64, column: String, group: usize, groups: usize },
+    #[error(
+        "column \"{column}\" of {path} is compressed with {codec}, which is not read: write the file with zstd or snappy, or leave the \
+         column out"
+    )]
+    ParquetCodec { path: PathBuf, column: String, codec: &'static str },
+    #[error(
+        "{path} has more than {limit} columns: give a file with fewer; `throng audit` also takes some of them (--columns A,B,…)"
+    )]
     TooManyColumns { path: PathBuf, limit: usize },
-    #[error("{path} has no column \"{column}\": check its spelling and, for CSV, the separator")]
-    NoSuchColumn { path: PathBuf, column: String },
+    #[error("{path} has no column \"{column}\"{near}: check its spelling and, for CSV, the separator")]
+    NoSuchColumn { path: PathBuf, column: String, near: String },
     #[error("columns {first} and {second} of {path} have the same name: rename one of them")]
     RepeatedColumn { path: PathBuf, first: usize, second: usize },
 }

@@ -55,16 +55,14 @@ fn ndjson_lines_are_records_rejections_and_tombstones() {
     let (seen, position) = read_all(&path, Format::Ndjson, &[100]);
     let expected = [
         (0, "Number(\"1\") Absent"),
-        (1, "empty"),
-        (2, "oversized"),
-        (4, "Absent Bool(true)"),
-        (5, "not_an_object"),
-        (6, "empty"),
-        (7, "Number(\"2\") Absent"),
+        (1, "oversized"),
+        (3, "Absent Bool(true)"),
+        (4, "not_an_object"),
+        (5, "Number(\"2\") Absent"),
     ];
     assert_eq!(seen.records, expected.map(|(offset, text)| (offset, text.to_owned())));
-    assert_eq!((seen.tombstones, seen.total), (1, 8));
-    assert_eq!(position, SourcePosition { records: 8, bytes: text.len() as u64 });
+    assert_eq!((seen.tombstones, seen.total), (1, 6));
+    assert_eq!(position, SourcePosition { records: 6, bytes: text.len() as u64 });
 }
 
 #[test]
@@ -149,6 +147,17 @@ fn empty_files_and_bad_headers() {
     fs::write(&path, b"x,y\n1,2\n").unwrap();
     let error = open(&path, CSV).unwrap_err();
     assert!(error.to_string().contains("none of the 2 columns is in the schema"), "{error}");
+}
+
+#[test]
+fn a_first_line_that_names_the_separator_is_no_header() {
+    for text in ["sep=;\r\na;b\r\n1;2\r\n", "\u{feff}sep=;\na;b\n1;2\n", "\"sep=;\"\na;b\n1;2"] {
+        let (_directory, path) = file(text.as_bytes());
+        assert_eq!(crate::io::file::separator_of(&path).unwrap(), b';', "{text:?}");
+        let (seen, _) = read_all(&path, Format::Csv { separator: b';' }, &[5]);
+        assert_eq!(seen.records, [(0, "Untyped(\"1\") Untyped(\"2\")".to_owned())], "{text:?}");
+        assert!(matches!(open(&path, CSV), Err(SourceError::OtherSeparator { named: ';', given: ',', .. })));
+    }
 }
 
 #[test]

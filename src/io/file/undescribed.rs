@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::listing::all_of;
+use super::separator::{most_frequent, separator_line};
 use super::stream::Stream;
-use super::{Format, SourceError, StopFlag};
+use super::{Format, SourceError, StopFlag, foreign};
 
 /// Which columns of a file are read.
 #[derive(Clone, Copy, Debug)]
@@ -44,12 +45,16 @@ impl ColumnChoice<'_> {
 pub(super) fn missing(path: &Path, wanted: &[String], there: &[String]) -> Result<(), SourceError> {
     match wanted.iter().find(|name| !there.contains(name)) {
         None => Ok(()),
-        Some(name) => Err(SourceError::NoSuchColumn { path: path.into(), column: name.clone() }),
+        Some(name) => {
+            let plain = |name: &str| name.trim().to_lowercase();
+            let near = there.iter().find(|other| plain(other) == plain(name));
+            // A name of the file is shown where the user has given it but for blanks and case.
+            let near =
+                near.map_or_else(String::new, |near| format!(", but \"{near}\" (quotes keep blanks: '\"{near}\"')"));
+            Err(SourceError::NoSuchColumn { path: path.into(), column: name.clone(), near })
+        }
     }
 }
-
-/// Separators that are told apart by themselves.
-const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The separator of a CSV file: of `,` `;` tab `|` the one that occurs most often outside quotes in its first line, the
 /// comma where none does. An input that cannot be read twice is not opened: comma.
@@ -67,40 +72,25 @@ pub fn separator_of(path: &Path) -> Result<u8, SourceError> {
     let mut line = Vec::new();
     let read = stream.take_line(1 << 20, &mut line);
     read.map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
-    Ok(most_frequent(&line))
+    Ok(separator_line(&line).0.unwrap_or_else(|| most_frequent(&line)))
 }
 
-fn most_frequent(line: &[u8]) -> u8 {
-    let mut quoted = false;
-    let is_open = |byte: &u8| {
-        quoted ^= *byte == b'"';
-        !quoted
-    };
-    let open: Vec<u8> = line.iter().copied().filter(is_open).collect();
-    let count = |separator: &u8| open.iter().filter(|byte| *byte == separator).count();
-    // Of several that occur as often, the last one is the maximum.
-    SEPARATORS.into_iter().rev().max_by_key(count).unwrap_or(b',')
+/// The format of a file by its first bytes, for one whose name does not tell. What cannot be read twice is NDJSON.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn format_by_content(path: &Path) -> Result<Format, SourceError> {
+    if !path.is_file() {
+        return Ok(Format::Ndjson);
+    }
+    let mut stream = Stream::open(path, &StopFlag::default())?;
+    let start = stream.fill().map_err(|source| SourceError::Read { path: path.into(), byte: 0, source })?;
+    Ok(foreign::format_of(start))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_first_line_tells_the_separator() {
-        for (line, separator) in [
-            ("a,b,c", b','),
-            ("a;b;c\n", b';'),
-            ("a\tb", b'\t'),
-            ("a|b|c", b'|'),
-            ("alone", b','),
-            ("", b','),
-            ("\"a,b,c\";d", b';'),
-            ("a,b;c", b','),
-        ] {
-            assert_eq!(most_frequent(line.as_bytes()), separator, "{line}");
-        }
-    }
 
     #[test]
     fn columns_are_chosen_by_name() {
@@ -113,5 +103,7 @@ mod tests {
         assert_eq!(choose(Some(&wanted), 2).unwrap(), ["b", "c"], "in the order of the file");
         assert!(choose(Some(&wanted), 1).unwrap_err().contains("more than 1 columns"));
         assert!(choose(Some(&["d".to_owned()]), 9).unwrap_err().contains("\"d\""));
+        let padded = missing(Path::new("f"), &["Sex".to_owned()], &["age".to_owned(), " sex".to_owned()]);
+        assert!(padded.unwrap_err().to_string().contains("but \" sex\""), "the likely name");
     }
 }

@@ -11,6 +11,8 @@ fn typing(kind: Type, rounding: Rounding) -> Typing {
         missing,
         spelling: Spelling::default(),
         dates: Dates::Iso,
+        decimal_comma: false,
+        zone: None,
         conversion: None,
     }
 }
@@ -26,6 +28,54 @@ fn canonical(typing: &Typing, token: Token<'_>) -> Result<String, CellError> {
 
 fn step(size: f64) -> Rounding {
     Rounding::step(size).unwrap()
+}
+
+#[test]
+fn partial_dates_are_read_where_dates_are_rounded_to_them() {
+    let read = |unit: Option<Unit>, text| {
+        let t = typing(Type::Date, unit.map_or(Rounding::None, Rounding::Unit));
+        let mut out = String::new();
+        t.canonical(Token::Text(text), &mut out).map(|_| out).map_err(|error| error.to_string())
+    };
+    for (unit, text, value) in [
+        (Unit::Year, "1974", Some("\"1974-01-01\"")),
+        (Unit::Year, "1974-12", Some("\"1974-01-01\"")),
+        (Unit::Year, "1974-12-25", Some("\"1974-01-01\"")),
+        (Unit::Quarter, "1974-12", Some("\"1974-10-01\"")),
+        (Unit::Month, "1974-12", Some("\"1974-12-01\"")),
+        (Unit::Month, "1974", None),
+        (Unit::Week, "1974-12", None),
+        (Unit::Year, "1974-13", None),
+        (Unit::Year, "0000", None),
+        (Unit::Year, "19745", None),
+    ] {
+        assert_eq!(read(Some(unit), text).ok().as_deref(), value, "{unit:?} {text}");
+    }
+    assert!(read(None, "1974-12").is_err_and(|error| error.contains("round = \"month\"")));
+}
+
+#[test]
+fn decimal_commas_are_read_and_points_then_refused() {
+    let t = Typing { decimal_comma: true, ..typing(Type::Float, Rounding::None) };
+    let read = |token| {
+        let mut out = String::new();
+        t.canonical(token, &mut out).map(|_| out).ok()
+    };
+    for (token, value) in [
+        (Token::Untyped("72,5"), Some("72.5")),
+        (Token::Text(" -0,25 "), Some("-0.25")),
+        (Token::Untyped("72"), Some("72")),
+        (Token::Number("72.5"), Some("72.5")),
+        (Token::Untyped("1.234,5"), None),
+        (Token::Untyped("1.234"), None),
+        (Token::Untyped("1,2,3"), None),
+        (Token::Untyped(","), None),
+    ] {
+        assert_eq!(read(token).as_deref(), value, "{token:?}");
+    }
+    // What has left has a point.
+    let mut out = String::new();
+    assert!(t.converted_already().canonical(Token::Untyped("72.5"), &mut out).is_ok() && out == "72.5");
 }
 
 #[test]

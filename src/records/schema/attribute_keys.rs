@@ -1,5 +1,5 @@
 //! The keys of an attribute that say where it is found (`from`, `column`, `pointer`), in what it is measured (`unit`, `to`, `scale`,
-//! `offset`), and how its values are spelled (`normalize`, `case`, `format`, `epoch`, `base`).
+//! `offset`), and how its values are spelled (`decimal`, `normalize`, `case`, `format`, `first_year`, `epoch`, `base`, `zone`).
 
 use super::attribute::{Origin, Place, Role, segments};
 use crate::records::canonical::Type;
@@ -7,11 +7,17 @@ use crate::records::dates::{Base, Clock, Dates, Epoch, Format, Span};
 use crate::records::keys::Keys;
 use crate::records::spelling::{Normalize, Spelling};
 use crate::records::units::Conversion;
+use crate::records::zone::Zone;
 
 /// Whether `pointer` is a JSON pointer.
 fn is_pointer(pointer: &str) -> bool {
     let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     escaped && (pointer.is_empty() || pointer.starts_with('/'))
+}
+
+/// Whether a segment is `*`, which stands for the elements of an array.
+fn has_star(pointer: &str) -> bool {
+    pointer.split('/').skip(1).any(|segment| segment == "*")
 }
 
 const NO_POINTER: &str = "not a JSON pointer: it starts with / and writes ~ as ~0 and / as ~1";
@@ -23,8 +29,15 @@ pub(super) fn explode(keys: &mut Keys<'_>) -> Option<String> {
         keys.problem("explode", NO_POINTER);
         return None;
     }
+    if has_star(&pointer) {
+        keys.problem("explode", "one array is taken apart, and none in it: name the outer one, or write a record for each inner element before (jq)");
+        return None;
+    }
     Some(pointer)
 }
+
+const IN_ARRAY: &str =
+    "`*` stands for the elements of the array that `explode` names; another array is a cell as a whole";
 
 /// How many segments of `place` lead to the array at `explode`, where the next one stands for each of its elements.
 pub(super) fn elements(
@@ -35,9 +48,17 @@ pub(super) fn elements(
 ) -> Option<usize> {
     let (Some(place), Origin::Value, Some(array)) = (place, from, explode) else { return None };
     if let Place::Pointer(pointer) = place
-        && pointer.strip_prefix(array).is_some_and(|rest| rest == "/*" || rest.starts_with("/*/"))
+        && let Some(rest) = pointer.strip_prefix(array).and_then(|rest| rest.strip_prefix("/*"))
+        && (rest.is_empty() || rest.starts_with('/'))
     {
+        if has_star(rest) {
+            keys.problem("pointer", IN_ARRAY);
+        }
         return Some(segments(array).len());
+    }
+    if matches!(place, Place::Pointer(pointer) if has_star(pointer)) {
+        keys.problem("pointer", IN_ARRAY);
+        return None;
     }
     if array.is_empty() {
         keys.problem(
@@ -191,6 +212,47 @@ pub(super) fn base(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin) -> Op
     Some(Base { attribute, span })
 }
 
+/// The one value of `decimal`.
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+enum Decimal {
+    #[serde(rename = ",")]
+    Comma,
+}
+
+/// Whether texts of numbers have a decimal comma.
+pub(super) fn decimal_comma(keys: &mut Keys<'_>, kind: Option<Type>) -> bool {
+    let decimal: Option<Decimal> = keys.optional("decimal");
+    if !matches!(kind, None | Some(Type::Integer | Type::Float)) {
+        keys.refuse(
+            &[("decimal", decimal.is_some())],
+            "only integers and floats have one: remove it, or correct `type`",
+        );
+    }
+    decimal.is_some()
+}
+
+/// The time zone of local times.
+pub(super) fn zone(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin, dates: &Dates) -> Option<Zone> {
+    let name: String = keys.optional("zone")?;
+    if !matches!(kind, None | Some(Type::Timestamp)) {
+        keys.problem("zone", "only timestamps have one (a date is a day, wherever): remove it, or correct `type`");
+    }
+    if matches!(dates, Dates::Epoch(_) | Dates::Sum) || *from == Origin::Timestamp {
+        keys.problem(
+            "zone",
+            "what counts from 1970, from a `base` or is the timestamp of a message is no local time: remove it",
+        );
+    }
+    let zone = Zone::named(&name);
+    if zone.is_none() {
+        keys.problem(
+            "zone",
+            format!("{name:?} is no zone of the IANA database, such as \"Europe/Zurich\" or \"America/New_York\""),
+        );
+    }
+    zone
+}
+
 /// How dates and times are read.
 pub(super) fn dates(keys: &mut Keys<'_>, kind: Option<Type>, from: &Origin) -> Dates {
     let formats = formats(keys);
@@ -223,7 +285,16 @@ const MOST_FORMATS: usize = 16;
 
 /// One format or several, each checked, and all of them against each other.
 fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
-    let texts = match keys.raw("format")? {
+    let first_year: Option<i32> = keys.optional("first_year");
+    if first_year.is_some_and(|year| !(1000..=9900).contains(&year)) {
+        keys.problem("first_year", "not a year from 1000 to 9900");
+        return None;
+    }
+    let Some(given) = keys.raw("format") else {
+        keys.refuse(&[("first_year", first_year.is_some())], "no `format` has years of two digits (%y): remove it");
+        return None;
+    };
+    let texts = match given {
         toml::Value::String(text) => vec![text],
         toml::Value::Array(list) if !list.is_empty() && list.iter().all(toml::Value::is_str) => {
             list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
@@ -241,7 +312,7 @@ fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
     }
     let mut formats: Vec<(String, Format)> = Vec::new();
     for text in texts {
-        match Format::new(&text) {
+        match Format::from_year(&text, first_year) {
             Ok(format) => {
                 if let Some((other, _)) = formats.iter().find(|(_, before)| before.contradicts(&format)) {
                     let message =
@@ -252,6 +323,9 @@ fn formats(keys: &mut Keys<'_>) -> Option<Vec<Format>> {
             }
             Err(fault) => keys.problem("format", format!("{text:?} is {fault}")),
         }
+    }
+    if first_year.is_some() && !formats.iter().any(|(_, format)| format.has_short_years()) {
+        keys.problem("first_year", "no `format` has years of two digits (%y): remove it");
     }
     Some(formats.into_iter().map(|(_, format)| format).collect())
 }

@@ -84,14 +84,23 @@ fn hierarchy(kind: &Kind) -> Json {
 fn together() -> Vec<Json> {
     let has = |keys: &[&str]| json!({"required": keys});
     let of_types = |types: &[&str]| json!({"properties": {"type": {"enum": types}}});
-    let mut rules: Vec<Json> =
-        [["column", "pointer"], ["round", "digits"], ["format", "epoch"], ["to", "scale"], ["to", "offset"]]
-            .iter()
-            .map(|pair| json!({"not": has(pair)}))
-            .collect();
+    let mut rules: Vec<Json> = [
+        ["column", "pointer"],
+        ["round", "digits"],
+        ["format", "epoch"],
+        ["to", "scale"],
+        ["to", "offset"],
+        ["zone", "epoch"],
+        ["zone", "base"],
+        ["first_year", "base"],
+    ]
+    .iter()
+    .map(|pair| json!({"not": has(pair)}))
+    .collect();
     let where_from = |pattern: &str| json!({"required": ["from"], "properties": {"from": {"pattern": pattern}}});
     let neither = |keys: &[&str]| json!({"not": {"anyOf": keys.iter().map(|key| has(&[*key])).collect::<Vec<_>>()}});
     rules.push(json!({"if": has(&["to"]), "then": has(&["unit"])}));
+    rules.push(json!({"if": has(&["first_year"]), "then": has(&["format"])}));
     rules.push(json!({
         "if": has(&["base"]),
         "then": {"allOf": [
@@ -106,7 +115,7 @@ fn together() -> Vec<Json> {
     rules.push(json!({"if": where_from("^(timestamp|topic|header:)"), "then": neither(&["column", "pointer"])}));
     rules.push(json!({
         "if": where_from("^timestamp$"),
-        "then": {"allOf": [of_types(TEMPORAL), neither(&["format", "epoch"])]},
+        "then": {"allOf": [of_types(TEMPORAL), neither(&["format", "epoch", "zone"])]},
     }));
     rules.push(json!({
         "if": {"required": ["role"], "properties": {"role": {"const": "subject"}}},
@@ -298,6 +307,7 @@ offsets. Nothing is guessed: `20240512` is no date. A `format` is made of chrono
 | letters | stand for |
 |---|---|
 | `%Y` `%m` `%d` | year, month and day in digits |
+| `%y` | the last two digits of a year, beside `first_year` |
 | `%b` `%B` | the name of a month, short and long, in English |
 | `%H` `%I` `%p` `%M` `%S` | hour of 24, hour of 12, AM or PM, minute, second |
 | `%.f` | a fraction of a second with its point |

@@ -77,6 +77,7 @@ fn every_choice_and_example_is_taken_by_both() {
         let beside = match key.name {
             "to" => "unit = \"°F\"\n",
             "base" => "epoch = \"s\"\n",
+            "first_year" => "format = \"%d.%m.%y\"\n",
             _ => "",
         };
         takes(&a(&format!(

@@ -217,6 +217,8 @@ fn entry_attribute(
     let counts = keys.has("base");
     let base = attribute_keys::base(&mut keys, kind, &from);
     let dates = if counts { Dates::Sum } else { attribute_keys::dates(&mut keys, kind, &from) };
+    let decimal_comma = attribute_keys::decimal_comma(&mut keys, kind);
+    let zone = attribute_keys::zone(&mut keys, kind, &from, &dates);
     let typing = name.as_ref().zip(kind).map(|(name, kind)| Typing {
         attribute: name.as_str().into(),
         kind,
@@ -225,6 +227,8 @@ fn entry_attribute(
         spelling,
         dates,
         conversion,
+        decimal_comma,
+        zone,
     });
     if role == Role::Time && !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
         keys.problem("role", "a time attribute is of type date or timestamp: change one of them");

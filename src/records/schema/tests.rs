@@ -296,7 +296,7 @@ fn elements_of_an_array_are_told_by_their_pointers() {
     };
     let read = |explode: &str, pointer: &str| Schema::parse(&text(explode, pointer), "s.toml", Path::new(""));
     for (explode, pointer, elements) in
-        [("/a", "/a/*", 1), ("/a/b", "/a/b/*/c", 2), ("", "/*/c", 0), ("/a~1b", "/a~1b/*/*", 1)]
+        [("/a", "/a/*", 1), ("/a/b", "/a/b/*/c", 2), ("", "/*/c", 0), ("/a~1b", "/a~1b/*/0", 1)]
     {
         let schema = read(explode, pointer).expect("a sound schema");
         assert_eq!(schema.attributes[1].elements, Some(elements), "{explode} {pointer}");
@@ -304,8 +304,10 @@ fn elements_of_an_array_are_told_by_their_pointers() {
         assert_eq!(schema.explode.as_deref(), Some(explode));
     }
     for (explode, pointer, word) in [
-        ("/a", "/b/*", "no attribute is in the elements"),
-        ("/a", "/ab/*", "no attribute is in the elements"),
+        ("/a", "/b/*", "the array that `explode` names"),
+        ("/a", "/ab/*", "another array is a cell"),
+        ("/a/*/b", "/a/*/b/*/c", "one array is taken apart"),
+        ("/a", "/a/*/b/*/c", "another array is a cell"),
         ("/a", "/a/0/c", "no attribute is in the elements"),
         ("a", "/a/*", "not a JSON pointer"),
         ("/~2", "/a/*", "not a JSON pointer"),

@@ -75,6 +75,7 @@ const NORMALIZE: &[Choice] = &[
         "the same, and letters of another width, ligatures and raised digits are the plain ones: the default of subjects",
     ),
 ];
+const DECIMALS: &[Choice] = &[(",", "a comma, as in `72,5`; a point is then refused, since it may separate thousands")];
 const CASES: &[Choice] = &[("fold", "upper and lower case are one")];
 const EPOCHS: &[Choice] = &[("s", "seconds"), ("ms", "milliseconds"), ("us", "microseconds")];
 pub(super) const UNITS: [&str; 8] = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"];
@@ -159,7 +160,7 @@ pub(super) const ATTRIBUTE: &[Key] = &[
         "round",
         Shape::Round,
         "To what values are rounded when they are read, so that spellings of one measurement are one: a step of numbers and coordinates, with at \
-         most nine decimals (of integers a whole one), or a calendar unit of dates (from a day on) and timestamps.",
+         most nine decimals (of integers a whole one), or a calendar unit of dates (from a day on) and timestamps. Partial dates (`2024-05`, `2024`, as FHIR has them) are read where dates are rounded to that unit or a longer one.",
         "0.5",
     ),
     of(
@@ -169,6 +170,13 @@ pub(super) const ATTRIBUTE: &[Key] = &[
         "Significant digits to which numbers are rounded, 1 to 17. Not beside `round`.",
         "3",
     ),
+    of(
+        NUMERIC,
+        "decimal",
+        Shape::OneOf(DECIMALS),
+        "The decimal separator of numbers that are texts (CSV, JSON strings); a point where nothing is said. Numbers leave with a point.",
+        "\",\"",
+    ),
     key("missing", Shape::Texts, "Spellings that say that there is no value.", "[\"\", \"NA\", \"-1\"]"),
     of(STRINGS, "normalize", Shape::OneOf(NORMALIZE), "Which Unicode spellings of a text are one.", "\"nfc\""),
     of(STRINGS, "case", Shape::OneOf(CASES), "Whether capitals are joined.", "\"fold\""),
@@ -177,8 +185,24 @@ pub(super) const ATTRIBUTE: &[Key] = &[
         "format",
         Shape::Formats,
         "How dates and times are spelled where that is not ISO 8601: one format in chrono's letters or up to sixteen, of which the first that fits \
-         is taken; no two may read one text as different times. Without a time zone (`%z`) UTC is assumed.",
+         is taken; no two may read one text as different times. Without an offset (`%z`) a time is that of `zone`, or UTC.",
         "\"%d.%m.%Y %H:%M\"",
+    ),
+    of(
+        TEMPORAL,
+        "first_year",
+        Shape::Count,
+        "The first of the hundred years that a year of two digits (`%y` in a `format`) means one of; required with one, since nothing is guessed.",
+        "1950",
+    ),
+    of(
+        &["timestamp"],
+        "zone",
+        Shape::Text,
+        "The time zone of times that are spelled without an offset, by its name in the IANA database; UTC where nothing is said. Daylight saving is \
+         heeded: of a time that a clock shows twice, when it is set back, the first is taken, and one that it skips is read by the offset before (02:30 is then 03:30). \
+         Times leave in UTC. Not beside `epoch` and `base`.",
+        "\"Europe/Zurich\"",
     ),
     of(
         TEMPORAL,
