@@ -8,7 +8,7 @@ mod treatments;
 
 use super::outcome::Failure;
 use super::reloading::Trial;
-use super::run::stop_on_signals;
+use super::stopping::end_on_signals;
 use super::trials::run_all;
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
@@ -67,8 +67,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let checked = Checked::new(config, &file)?;
     if args.for_reload {
         silence_panic_payloads();
-        let failed =
-            run_all(&checked, &asked, &stop_on_signals()?)?.into_iter().filter(|tried| !tried.unmet.is_empty());
+        let failed = run_all(&checked, &asked, &end_on_signals()?)?.into_iter().filter(|tried| !tried.unmet.is_empty());
         let trial = Trial { policy: checked.policy.to_string(), failed: failed.map(|tried| tried.name).collect() };
         println!("{}", serde_json::to_string(&trial).context("a trial has no JSON")?);
         return Ok(());
@@ -150,7 +149,7 @@ fn try_tests(checked: &Checked, asked: &Config) -> Result<(), Failure> {
         return Ok(());
     }
     silence_panic_payloads();
-    let tried = run_all(checked, asked, &stop_on_signals()?)?;
+    let tried = run_all(checked, asked, &end_on_signals()?)?;
     for test in &tried {
         print!("{}", test.described());
     }

@@ -4,7 +4,7 @@ use super::json;
 use super::measured::Measured;
 use super::outcome::Failure;
 use super::rehearsal::{rehearse, written};
-use super::run::stop_on_signals;
+use super::stopping::end_on_signals;
 use super::text;
 use super::trials::for_trial;
 use crate::config::{self, Config, Output};
@@ -100,7 +100,7 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
         let named = args.replay.display();
         return Err(Failure::Usage(anyhow!("--replay: the records are read twice: name a file ({named} is none)")));
     }
-    let stop = stop_on_signals()?;
+    let stop = end_on_signals()?;
     let loaded = |path: &Path| -> Result<(Config, Checked), Failure> {
         let config = config::load(path, std::env::vars())?;
         let checked = Checked::new(config.clone(), &path.display().to_string())?;

@@ -26,6 +26,7 @@ pub mod sample;
 pub mod schema;
 pub mod shell;
 pub mod state;
+mod stopping;
 mod streamable;
 mod text;
 mod together;

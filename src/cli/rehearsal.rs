@@ -1,6 +1,7 @@
 //! A run that nobody keeps: the real pipeline over a file, into a directory that goes with the command.
 
 use super::outcome::Failure;
+use super::stopping::Temporary;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
 use crate::daemon::run::{Options, run as run_daemon};
@@ -14,7 +15,6 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tempfile::TempDir;
 
 /// Nobody looks at how far the run is.
 pub struct Silent;
@@ -24,14 +24,14 @@ impl Watcher for Silent {
 }
 
 /// Makes a directory of mode 0700 that is removed when it goes out of use; `what` is part of its name.
-pub fn temporary_directory(what: &str) -> Result<TempDir, Failure> {
+pub fn temporary_directory(what: &str) -> Result<Temporary, Failure> {
     let made = tempfile::Builder::new().prefix(&format!("throng-{what}-")).tempdir();
-    Ok(made.context("no temporary directory can be made")?)
+    Ok(Temporary::of(made.context("no temporary directory can be made")?))
 }
 
 /// A run that has ended; what it wrote goes with it.
 pub struct Rehearsal {
-    directory: TempDir,
+    directory: Temporary,
     /// As it was run.
     pub config: Arc<Config>,
     /// The schema of the records.
@@ -123,11 +123,18 @@ pub fn rehearse(
     let shapes = checked.shapes.clone();
     let lineage = lineage.then(|| directory.path().join("lineage.ndjson"));
     let options = Options { lineage, ..Options::default() };
+    if stop.load(Ordering::Acquire) {
+        return Err(stopped(input));
+    }
     run_daemon(checked, &options, &telemetry, stop, &Silent, None)?;
     if stop.load(Ordering::Acquire) {
-        return Err(Failure::Running(anyhow!("stopped before the end of {}", input.display())));
+        return Err(stopped(input));
     }
     Ok(Rehearsal { directory, config, schema, shapes, telemetry, outputs })
+}
+
+fn stopped(input: &Path) -> Failure {
+    Failure::Running(anyhow!("stopped before the end of {}", input.display()))
 }
 
 impl Rehearsal {

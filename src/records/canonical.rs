@@ -200,7 +200,8 @@ impl Typing {
     #[must_use]
     pub fn released(&self) -> Self {
         let numeric = matches!(self.kind, Type::Integer | Type::Float);
-        Self { conversion: None, missing: Missing::new(Some(Vec::new()), numeric), dates: Dates::Iso, ..self.clone() }
+        let missing = Missing::new(Some(Vec::new()), numeric);
+        Self { conversion: None, missing, dates: Dates::Iso, decimal_comma: false, zone: None, ..self.clone() }
     }
 
     /// The typing of values that have been converted already: those of hierarchies.

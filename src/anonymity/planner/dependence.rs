@@ -43,9 +43,9 @@ pub fn bins(book: &Codebook, column: &[Code]) -> Vec<u8> {
 /// Few people with many records have much in common by chance: what does not change within a person names that person, whatever it
 /// is. Pairing whole people, rather than records, keeps that part of the bias.
 pub fn beyond_chance(a: &[u8], b: &[u8], strangers: &[Vec<u32>]) -> f64 {
-    let paired = |rows: &Vec<u32>| mutual_information(a.iter().copied().zip(rows.iter().map(|&row| b[row as usize])));
+    let paired = |rows: &Vec<u32>| mutual_information(a, rows.iter().map(|&row| b[row as usize]));
     let chance = strangers.iter().map(paired).sum::<f64>() / strangers.len().max(1) as f64;
-    (mutual_information(a.iter().copied().zip(b.iter().copied())) - chance).max(0.0)
+    (mutual_information(a, b.iter().copied()) - chance).max(0.0)
 }
 
 /// Times that people are paired at random.
@@ -78,21 +78,22 @@ pub fn strangers(subjects: &[u64]) -> Vec<Vec<u32>> {
 }
 
 /// Mutual information in bits of pairs of bins.
-fn mutual_information(pairs: impl Iterator<Item = (u8, u8)>) -> f64 {
-    let (mut joint, mut left, mut right, mut n) = ([[0_u64; BINS]; BINS], [0_u64; BINS], [0_u64; BINS], 0_u64);
-    for (x, y) in pairs {
-        joint[x as usize][y as usize] += 1;
-        left[x as usize] += 1;
-        right[y as usize] += 1;
-        n += 1;
+fn mutual_information(one: &[u8], other: impl Iterator<Item = u8>) -> f64 {
+    // A table of all pairs in one: every pair of attributes fills it, and with many attributes that is most of a start.
+    let mut joint = [0_u32; BINS * BINS];
+    for (&x, y) in one.iter().zip(other) {
+        joint[usize::from(x) * BINS + usize::from(y)] += 1;
     }
-    let n = n as f64;
+    let (mut left, mut right) = ([0_u32; BINS], [0_u32; BINS]);
+    for (place, count) in joint.iter().enumerate() {
+        left[place / BINS] += count;
+        right[place % BINS] += count;
+    }
+    let n = f64::from(left.iter().sum::<u32>());
     let mut bits = 0.0;
-    for (x, row) in joint.iter().enumerate() {
-        for (y, &count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let count = count as f64;
-            bits += count / n * (count * n / (left[x] as f64 * right[y] as f64)).log2();
-        }
+    for (place, &count) in joint.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let expected = f64::from(left[place / BINS]) * f64::from(right[place % BINS]);
+        bits += f64::from(count) / n * (f64::from(count) * n / expected).log2();
     }
     bits
 }
@@ -163,7 +164,7 @@ mod tests {
             subjects.iter().map(|person| ((person + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as u8).collect()
         };
         let (a, b) = (of(1), of(1_000_003));
-        let raw = mutual_information(a.iter().copied().zip(b.iter().copied()));
+        let raw = mutual_information(&a, b.iter().copied());
         let found = beyond_chance(&a, &b, &strangers(&subjects));
         assert!(raw > 1.0 && found < raw / 3.0, "{raw} raw, {found} beyond chance");
     }

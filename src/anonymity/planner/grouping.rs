@@ -13,7 +13,7 @@ use super::ladder::{build_ladder, expected_loss};
 use super::sample::{LadderLimits, PlannerSettings, Sample};
 use crate::records::codebook::Codebook;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Attributes of a group at most: more, and most cells are lost (docs/methods.md §11.6).
 pub const WIDEST: usize = 8;
@@ -21,6 +21,12 @@ pub const WIDEST: usize = 8;
 /// Bits that every pair of attributes is worth besides what they say of each other in the sample: a sample shows no more than
 /// it shows.
 const EVERY_PAIR: f64 = 0.02;
+
+/// Attributes from which on not every pair of groups is tried: their number grows with the square.
+const WIDE: usize = 128;
+
+/// Other attributes that each of so many is tried with: those that say most of it.
+const PARTNERS: usize = 8;
 
 /// Ladders of groups that are only tried are short: thousands of them are made.
 const TRIED: LadderLimits = LadderLimits { complete: 300, chosen: 40 };
@@ -124,6 +130,8 @@ pub struct Growth<'a> {
     groups: Vec<(Vec<usize>, f64)>,
     /// By the first attributes of two groups: the loss of both as one, and what a bit of it costs.
     mergers: BTreeMap<(usize, usize), Merger>,
+    /// Pairs of attributes that bring their groups together, each both ways; none where every pair does.
+    partners: Option<BTreeSet<(usize, usize)>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +145,8 @@ impl<'a> Growth<'a> {
     pub fn new(ground: &'a Ground<'a>, wishes: &'a [Wish]) -> Self {
         let Ground { attributes, sample, books, settings, .. } = ground;
         let identifiers = identifiers::found_in(sample, attributes, books, settings.identifier_cardinality);
-        let mut growth = Self { ground, wishes, identifiers, groups: Vec::new(), mergers: BTreeMap::new() };
+        let partners = (attributes.len() > WIDE).then(|| partners(ground, wishes));
+        let mut growth = Self { ground, wishes, identifiers, groups: Vec::new(), mergers: BTreeMap::new(), partners };
         growth.groups = attributes.par_iter().map(|&a| (vec![a], growth.loss(&[a]))).collect();
         growth.groups.sort_by(|a, b| a.0.cmp(&b.0));
         growth
@@ -163,6 +172,12 @@ impl<'a> Growth<'a> {
         }
     }
 
+    /// Whether two groups are tried as one.
+    fn may_meet(&self, one: &[usize], other: &[usize]) -> bool {
+        let Some(partners) = &self.partners else { return true };
+        one.iter().any(|&a| other.iter().any(|&b| partners.contains(&(a, b))))
+    }
+
     /// What a merger of two groups is worth, in bits.
     fn worth(&self, one: &[usize], other: &[usize]) -> f64 {
         let pair = |a, b| self.ground.dependence.bits(a, b) + EVERY_PAIR + wished(self.wishes, a, b);
@@ -178,12 +193,17 @@ impl<'a> Growth<'a> {
     /// a record.
     fn grow(&mut self, admits: &(dyn Fn(&[usize]) -> bool + Sync)) -> f64 {
         let mut added = 0.0;
+        // The group that is new, by its first attribute; at the beginning all may be.
+        let mut fresh = None;
         loop {
+            let admitted: Vec<&(Vec<usize>, f64)> = self.groups.iter().filter(|group| admits(&group.0)).collect();
             let mut open = Vec::new();
-            for (at, one) in self.groups.iter().enumerate().filter(|(_, one)| admits(&one.0)) {
-                for other in self.groups[at + 1..].iter().filter(|other| admits(&other.0)) {
+            for (at, one) in admitted.iter().copied().enumerate() {
+                let is_fresh = |group: &(Vec<usize>, f64)| fresh.is_none_or(|first| group.0[0] == first);
+                let others = admitted[at + 1..].iter().copied();
+                for other in others.filter(|other| is_fresh(one) || is_fresh(other)) {
                     let known = self.mergers.contains_key(&(one.0[0], other.0[0]));
-                    if !known && self.bar(&one.0, &other.0).is_none() {
+                    if !known && self.may_meet(&one.0, &other.0) && self.bar(&one.0, &other.0).is_none() {
                         open.push((one, other));
                     }
                 }
@@ -192,12 +212,14 @@ impl<'a> Growth<'a> {
                 ((one.0[0], other.0[0]), self.merger(one, other))
             };
             let found: Vec<((usize, usize), Merger)> = open.par_iter().map(tried).collect();
+            let firsts: BTreeSet<usize> = admitted.iter().map(|group| group.0[0]).collect();
             self.mergers.extend(found);
-            let of = |first: usize| self.groups.iter().find(|group| group.0[0] == first).map(|group| &group.0[..]);
-            let admitted = |pair: &(usize, usize)| [pair.0, pair.1].iter().all(|&first| of(first).is_some_and(admits));
-            let below = self.mergers.iter().filter(|(pair, merger)| merger.cost < self.ground.price && admitted(pair));
+            let price = self.ground.price;
+            let below = self.mergers.iter().filter(|(_, merger)| merger.cost < price);
+            let below = below.filter(|((one, other), _)| firsts.contains(one) && firsts.contains(other));
             let Some((&pair, &merger)) = below.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) else { break added };
             added += self.merge(pair, merger.loss);
+            fresh = Some(pair.0.min(pair.1));
         }
     }
 
@@ -279,6 +301,24 @@ impl<'a> Growth<'a> {
         self.groups.sort_by(|a, b| a.0.cmp(&b.0));
         self.mergers.clear();
     }
+}
+
+/// Of each attribute those that say most of it, and those that a wish wants beside it.
+fn partners(ground: &Ground<'_>, wishes: &[Wish]) -> BTreeSet<(usize, usize)> {
+    let nearest = |&a: &usize| -> Vec<(usize, usize)> {
+        let others = ground.attributes.iter().copied().filter(|&b| b != a);
+        let mut worth: Vec<(f64, usize)> = others.map(|b| (ground.dependence.bits(a, b), b)).collect();
+        // Of equals the first.
+        worth.sort_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
+        worth.into_iter().take(PARTNERS).flat_map(|(_, b)| [(a, b), (b, a)]).collect()
+    };
+    let wanted = wishes.iter().flat_map(|wish| {
+        let pairs = |&a: &usize| wish.attributes.iter().map(move |&b| (a, b));
+        wish.attributes.iter().flat_map(pairs)
+    });
+    let mut partners: BTreeSet<(usize, usize)> = wanted.collect();
+    partners.par_extend(ground.attributes.par_iter().flat_map_iter(nearest));
+    partners
 }
 
 fn merged(one: &[usize], other: &[usize]) -> Vec<usize> {
@@ -370,6 +410,45 @@ mod tests {
     fn what_depends_on_each_other_leaves_together() {
         // A thousand people: two equal attributes cost nothing, unrelated ones of many values cost loss and are worth no bits.
         assert_eq!(groups(&|_| false, 1e-6), [vec![1, 2], vec![3], vec![4]]);
+    }
+
+    /// Pairs of equal attributes among many: each is tried with few others, and its twin is one of them.
+    #[test]
+    fn of_many_attributes_those_that_say_most_of_each_other_are_tried() {
+        const PAIRS: usize = 80;
+        let attribute = |n| format!("[[attribute]]\nname = \"a{n}\"\ntype = \"integer\"\n");
+        let schema: String = (0..2 * PAIRS).map(attribute).collect();
+        let mut books = books_of(&format!("name = \"t\"\n{schema}"), 1000);
+        let mut batch = Batch::new(2 * PAIRS);
+        for row in 0..200_u64 {
+            for pair in 0..PAIRS {
+                let mixed = (row * 1009 + pair as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+                let value = (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 61).to_string();
+                for a in [pair, pair + PAIRS] {
+                    batch.columns[a].push(books[a].encode_canonical(&value));
+                }
+            }
+            batch.subjects.push(row + 1);
+        }
+        let mut sample = Sample::new(2 * PAIRS, 200, 200);
+        sample.add(&batch, 0);
+        let attributes: Vec<usize> = (0..2 * PAIRS).collect();
+        let dependence = &Dependence::of(&attributes, &sample, &books);
+        let settings = &PlannerSettings { window_records: 200, batch_records: 200, ..SETTINGS };
+        let ground = Ground {
+            attributes: &attributes,
+            is_static: &|_| false,
+            dependence,
+            sample: &sample,
+            books: &books,
+            settings,
+            price: 1e-6,
+        };
+        let mut growth = Growth::new(&ground, &[]);
+        growth.grow_all();
+        assert!(growth.mergers.len() <= 2 * PAIRS * PARTNERS * 2, "{} of {}", growth.mergers.len(), 80 * 159);
+        let groups: Vec<Vec<usize>> = growth.groups().into_iter().map(|group| group.attributes).collect();
+        assert_eq!(groups, (0..PAIRS).map(|pair| vec![pair, pair + PAIRS]).collect::<Vec<_>>());
     }
 
     #[test]

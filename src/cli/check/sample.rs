@@ -2,7 +2,8 @@
 
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, rehearse, written};
-use crate::cli::run::{LIMIT_REACHED, stop_on_signals};
+use crate::cli::run::LIMIT_REACHED;
+use crate::cli::stopping::end_on_signals;
 use crate::cli::text;
 use crate::config::Config;
 use crate::io::file::is_at_rest;
@@ -28,7 +29,7 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
         )));
     }
     let written = written(&config, input)?;
-    let rehearsal = rehearse(config, file, input, written, false, &stop_on_signals()?)?;
+    let rehearsal = rehearse(config, file, input, written, false, &end_on_signals()?)?;
     let probed = probe(&rehearsal.config, &rehearsal.schema, input);
     let probed = probed.map_err(|error| Failure::Usage(anyhow::Error::from(error).context("--sample")))?;
     let groups = groups(&rehearsal)?;

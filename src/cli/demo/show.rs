@@ -2,7 +2,7 @@
 
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, Written, rehearse, temporary_directory};
-use crate::cli::run::stop_on_signals;
+use crate::cli::stopping::end_on_signals;
 use crate::cli::text;
 use crate::config::{self, Format};
 use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
@@ -47,7 +47,7 @@ pub(super) fn run() -> Result<(), Failure> {
     let config = config::parse(CONFIG, "the demo's configuration", env)?;
     let k = config.privacy.k;
     let written = Written { format: Format::Json, separator: ',' };
-    let rehearsal = rehearse(config, "the demo's configuration", &input, written, true, &stop_on_signals()?)?;
+    let rehearsal = rehearse(config, "the demo's configuration", &input, written, true, &end_on_signals()?)?;
     let after = after(&rehearsal)?;
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut out = format!(
