@@ -243,7 +243,7 @@ fn json(array: &dyn Array, row: usize, out: &mut String) {
     match array.data_type() {
         D::Dictionary(..) => {
             let (values, index) = dictionary_entry(array, row);
-            json(values, index, out)
+            json(values, index, out);
         }
         D::List(_) => items(&array.as_list::<i32>().value(row), out),
         D::LargeList(_) => items(&array.as_list::<i64>().value(row), out),

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What is asked of records.
+#[expect(clippy::struct_excessive_bools, reason = "each is true or false of the records by itself")]
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
     /// The crowd without which nothing is said, at least 2.

@@ -59,7 +59,7 @@ fn any_of_several_columns_is_a_target() {
     // Whoever is older than 70 has the disease, every second in the second column; the first 1 of 10 in between as well.
     let of = |row: usize| {
         let age = 20 + row * 37 % 80;
-        let (sick, second) = (age > 70 || row % 40 == 0, row % 2 == 0);
+        let (sick, second) = (age > 70 || row.is_multiple_of(40), row.is_multiple_of(2));
         let disease = |is: bool| if is { "\"D1\"" } else { "\"D2\"" };
         format!(
             "{{\"person\":\"p{row}\",\"age\":{age},\"disease_0\":{},\"disease_1\":{}}}\n",
