@@ -154,6 +154,8 @@ fn threat_06_no_canary_anywhere_file_to_file() {
             ("TELEMETRY__LOG_FORMAT", format),
             ("PRIVACY__MAX_HOLD_BATCHES", hold),
             ("BATCH__MAX_WAIT", "50ms"),
+            // No subject fills its share of a batch: every record is looked at.
+            ("BATCH__MAX_RECORDS", "150"),
         ]);
         let mut records = crowd();
         records.extend(canary_records(&canaries));

@@ -6,6 +6,8 @@ use crate::forget::receipt;
 use crate::support::binary::Place;
 use crate::support::canaries::Canaries;
 use crate::support::schemas::schema;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use throng::config;
 
 pub const SCHEMA: &str = schema!("forgotten"; person, hundred "age", text "city");
@@ -125,7 +127,10 @@ fn what_cannot_be_done_is_refused_with_a_remedy_and_changes_nothing() {
     place.run(&[]).expect(0);
     refused(&[], &[], 2, "nobody is named");
     refused(&["--from", "no-such-file"], &[], 2, "name a readable file");
-    refused(&[&person], &[("STATE__SECRET_FILE", "throng.toml")], 2, "the secret does not belong");
+    let open_to_all = [("STATE__SECRET_FILE", "throng.toml")];
+    refused(&[&person], &open_to_all, 2, "everybody on this machine may read or change the file");
+    std::fs::set_permissions(place.path("throng.toml"), Permissions::from_mode(0o600)).expect("a file of ours");
+    refused(&[&person], &open_to_all, 2, "the secret does not belong");
     refused(&[&person], &[("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "json")], 2, "belongs to another stream");
     place.write("many", "x\n".repeat(10_001));
     refused(&["--from", "many"], &[], 2, "at most 10000");
