@@ -74,7 +74,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     println!("throng demo: wearable.raw → wearable.sanitized, k = {k}, {} records/s", args.rate);
     println!("             status page http://{}/   metrics http://{}/metrics", args.listen, args.listen);
     println!(
-        "             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default an hour)"
+        "             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default within 30 days: privacy.static_window)"
     );
     println!("             the broker is a stand-in without isolation; exactly-once needs a real one");
     match args.seconds {
