@@ -320,15 +320,19 @@ impl Engine {
     }
 }
 
-/// Returns the groups that are static under `before` and not under `after`.
+/// Returns the groups that are static under `before` and not under `after`. Until enough records were seen, an attribute counts as static
+/// without evidence: a group of such attributes is not lost when its first measurement shows that they change.
 fn lost_static_groups(before: &Plan, after: &Plan, schema: &Schema) -> Vec<StaticGroupLost> {
+    let is_measured = |a: usize| before.paces.iter().any(|pace| pace.attribute == a && pace.share.is_some());
     let was_static = |name: &str| before.groups.iter().any(|group| group.name == name && before.is_static(group));
     let lost = after.groups.iter().filter(|group| was_static(&group.name) && !after.is_static(group));
-    lost.map(|group| {
-        let changing = after.changing(group).into_iter().map(|a| schema.attributes[a].name.clone());
-        StaticGroupLost { group: group.name.clone(), attributes: changing.collect() }
-    })
-    .collect()
+    lost.map(|group| (group, after.changing(group)))
+        .filter(|(_, changing)| changing.iter().any(|&a| is_measured(a)))
+        .map(|(group, changing)| StaticGroupLost {
+            group: group.name.clone(),
+            attributes: changing.into_iter().map(|a| schema.attributes[a].name.clone()).collect(),
+        })
+        .collect()
 }
 
 /// The elements of the rows that count for somebody.
