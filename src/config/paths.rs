@@ -27,10 +27,30 @@ pub(super) fn is_dash(path: &Path) -> bool {
 /// Whether two paths lead to one file: `..`, symbolic links and hard links are seen through. A file that is not there
 /// yet is known by the place at which it would be made.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
-        return (a.dev(), a.ino()) == (b.dev(), b.ino());
+    Identity::of(a).is_same(&Identity::of(b))
+}
+
+/// Identity of a file, read from the file system once: a wide table has a thousand outputs, and every pair of them is compared.
+#[derive(Clone, Debug)]
+struct Identity {
+    /// Device and inode of a file that exists.
+    inode: Option<(u64, u64)>,
+    place: PathBuf,
+    is_of_several: bool,
+}
+
+impl Identity {
+    fn of(path: &Path) -> Self {
+        let inode = path.metadata().ok().map(|file| (file.dev(), file.ino()));
+        Self { inode, place: place(path), is_of_several: is_of_several(path) }
     }
-    place(a) == place(b)
+
+    fn is_same(&self, other: &Self) -> bool {
+        match (self.inode, other.inode) {
+            (Some(own), Some(other)) => own == other,
+            _ => self.place == other.place,
+        }
+    }
 }
 
 /// The place of a path without links and `..`, as far as it is there; the rest as it is spelled. A link whose target is
@@ -65,6 +85,8 @@ pub struct Used {
     whole: bool,
     /// What the path reaches where it is of several files, once it has been looked for.
     reached: OnceLock<Reached>,
+    /// Identity of the path, once it has been looked for.
+    identity: OnceLock<Identity>,
 }
 
 /// What a directory or a pattern reaches through links.
@@ -96,12 +118,20 @@ impl Reached {
 impl Used {
     /// A file, or what is read as one: all files of a directory or of a pattern.
     pub fn file(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
-        Self { key: key.into(), path: path.to_owned(), whole: path.is_dir(), reached: OnceLock::new() }
+        Self::new(key.into(), path, path.is_dir())
     }
 
     /// A directory, and everything in it.
     pub fn directory(key: impl Into<Cow<'static, str>>, path: &Path) -> Self {
-        Self { key: key.into(), path: path.to_owned(), whole: true, reached: OnceLock::new() }
+        Self::new(key.into(), path, true)
+    }
+
+    fn new(key: Cow<'static, str>, path: &Path, whole: bool) -> Self {
+        Self { key, path: path.to_owned(), whole, reached: OnceLock::new(), identity: OnceLock::new() }
+    }
+
+    fn identity(&self) -> &Identity {
+        self.identity.get_or_init(|| Identity::of(&self.path))
     }
 
     /// Whether it is a file of profiles.
@@ -112,14 +142,14 @@ impl Used {
     /// Whether the path is of several files, one of which is that of `other`, or would be, were it there. Links on the way are seen
     /// through.
     fn takes(&self, other: &Self) -> bool {
-        if !is_of_several(&self.path) {
+        if !self.identity().is_of_several {
             return false;
         }
         let reached = self.reached.get_or_init(|| Reached::of(&self.path));
-        if other.path.metadata().is_ok_and(|file| reached.files.contains(&(file.dev(), file.ino()))) {
+        if other.identity().inode.is_some_and(|inode| reached.files.contains(&inode)) {
             return true;
         }
-        let (pattern, other) = (place(&self.path), place(&other.path));
+        let (pattern, other) = (&self.identity().place, &other.identity().place);
         let matches = |pattern: Option<&str>, path: Option<&Path>| {
             let pattern = pattern.and_then(|text| glob::Pattern::new(text).ok());
             pattern.zip(path).is_some_and(|(pattern, path)| pattern.matches_path(path))
@@ -127,13 +157,13 @@ impl Used {
         // The name alone, in a directory that the pattern reaches.
         let name = |path: &Path| path.file_name().map(PathBuf::from);
         let is_reached = other.parent().is_some_and(|directory| reached.directories.contains(directory));
-        matches(pattern.to_str(), Some(&other))
-            || is_reached && matches(name(&pattern).as_deref().and_then(Path::to_str), name(&other).as_deref())
+        matches(pattern.to_str(), Some(other))
+            || is_reached && matches(name(pattern).as_deref().and_then(Path::to_str), name(other).as_deref())
     }
 
     fn clashes(&self, other: &Self) -> bool {
-        let within = |a: &Self, b: &Self| b.whole && place(&a.path).starts_with(place(&b.path)) || b.takes(a);
-        is_same_file(&self.path, &other.path) || within(self, other) || within(other, self)
+        let within = |a: &Self, b: &Self| b.whole && a.identity().place.starts_with(&b.identity().place) || b.takes(a);
+        self.identity().is_same(other.identity()) || within(self, other) || within(other, self)
     }
 }
 
@@ -165,7 +195,7 @@ fn used(config: &Config) -> Vec<Used> {
     let mut put = |key: Cow<'static, str>, path: &Path, whole| {
         let named = !empty(path) && !is_dash(path);
         if named && used.iter().all(|known: &Used| known.key != key || known.path != path) {
-            used.push(Used { key, path: path.to_owned(), whole, reached: OnceLock::new() });
+            used.push(Used::new(key, path, whole));
         }
     };
     if source.kind == SourceKind::File {
@@ -252,8 +282,7 @@ impl Config {
 
     /// What is wrong with writing the lineage there: it is a file that the configuration names already.
     pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {
-        let lineage =
-            Used { key: "--lineage".into(), path: lineage.to_owned(), whole: false, reached: OnceLock::new() };
+        let lineage = Used::new("--lineage".into(), lineage, false);
         let used = used(self);
         let other = used.iter().find(|other| lineage.clashes(other))?;
         let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";
