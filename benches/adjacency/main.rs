@@ -116,7 +116,12 @@ fn counting(table: &Table, max_edges: u64) {
     line("the window is rebuilt", whole, increments * (WINDOW / BATCH) as f64, &note);
     let mut inference = None;
     line("inference", Spent::on(|| inference = Some(window.inference())), increments, "");
-    line("expectations", Spent::on(|| drop(black_box(inference.take().map(Triage::new)))), increments, "");
+    line(
+        "expectations",
+        Spent::on(|| drop(black_box(inference.take().map(|inference| Triage::new(inference, u64::MAX))))),
+        increments,
+        "",
+    );
 }
 
 fn main() {

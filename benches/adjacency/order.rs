@@ -32,7 +32,7 @@ fn compare(table: &Table) {
     let attributes: Vec<usize> = (0..table.columns.len()).collect();
     let mut model = Adjacency::new(&attributes, Limits::default()).expect("ascending attributes");
     model.add(&table.columns).expect("a batch");
-    let triage = Triage::new(model.inference());
+    let triage = Triage::new(model.inference(), SETS);
     let columns = CountedTable::new(table.columns.clone(), None).expect("a table");
     for k in [2, 5] {
         // What the planner asks: rare values masked first.
@@ -46,7 +46,7 @@ fn compare(table: &Table) {
         };
         let exact = search(&columns.masked(k), &question, &|_| ());
         let state = if exact.complete { "complete" } else { "cut short after 60 s" };
-        let report = triage.compare(&exact.minimal_qids, SETS);
+        let report = triage.compare(&exact.minimal_qids);
         let theta = report.theta.map_or("none".to_owned(), |theta| format!("{theta:.4}"));
         println!(
             "\n{}, {} attributes, k = {k}: {} minimal QIDs of any size ({state}), {} of {} pairs left out, θ = {theta}\n",

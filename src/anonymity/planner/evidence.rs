@@ -24,8 +24,8 @@ const LISTED_NON_QIDS: usize = 10;
 const LISTED_INFERENCES: usize = 40;
 /// Record visits that looking for the strongest inferences may take.
 const MOST_VISITS: u64 = 20_000_000;
-/// Sets of one size that the triage is compared on.
-const MOST_COMPARED: u64 = 400_000;
+/// Sets of one size that the triage judges; of wider tables it judges smaller sets alone, and of more than 894 attributes none.
+const MOST_JUDGED: u64 = 400_000;
 /// Edges of a model that is aggregated value by value.
 const MOST_AGGREGATED: u64 = 1_000_000;
 
@@ -120,7 +120,7 @@ pub fn gather(
     };
     let columns: Vec<Vec<Code>> = searched.iter().map(|&attribute| column(attribute)).collect();
     let missing: Vec<u32> = columns.iter().map(|column| missing_codes(column)).collect();
-    let triage = Triage::new(model.inference());
+    let triage = Triage::new(model.inference(), MOST_JUDGED);
     let table = CountedTable::new(columns, from.subjects.as_deref().map(numbered))?;
     let strongest_inferences = strongest_inferences(&table, &missing, &searched, &triage, k);
     let table = table.masked(k);
@@ -160,7 +160,7 @@ pub fn gather(
     largest.sort_by_key(|set| std::cmp::Reverse(set.len()));
 
     let minimal: Vec<AttributeSet> = found.minimal_qids.iter().map(|set| own(set).into_iter().collect()).collect();
-    let report = found.complete.then(|| evidence_of(&triage.compare(&minimal, MOST_COMPARED)));
+    let report = found.complete.then(|| evidence_of(&triage.compare(&minimal)));
     let aggregation = aggregate(&model, &table, &all);
     let shared = plan.shared();
     let losses = plan.groups.iter().map(|group| group.without(&shared)).filter(|(own, _)| !own.is_empty());

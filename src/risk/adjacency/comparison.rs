@@ -72,22 +72,22 @@ pub struct Effort {
 /// The triage of a window against the exact answer for the same window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TriageReport {
-    /// The θ at which the suspects cover every minimal quasi-identifier of two attributes and more; `None` where none does.
+    /// The θ at which the suspects cover every minimal quasi-identifier of a judged size; `None` where none does.
     pub theta: Option<f64>,
     /// A line for each size that was compared.
     pub detections: Vec<Detection>,
     /// Where a size has minimal quasi-identifiers: a line for each order.
     pub efforts: Vec<Effort>,
-    /// Sizes with more sets than were to be listed.
+    /// Sizes with too many sets to be judged.
     pub left_out: Vec<usize>,
 }
 
 impl Triage {
     /// Compares with the minimal quasi-identifiers that an exact search found, by the schema's numbers of the attributes; those with
-    /// attributes that the model does not count are left out. Sizes of more than `most_sets` sets are named and not compared.
+    /// attributes that the model does not count are left out. Sizes that are not judged are named and not compared.
     ///
     /// Time and memory: every set of the compared sizes, about 50 bytes each.
-    pub fn compare(&self, minimal_qids: &[AttributeSet], most_sets: u64) -> TriageReport {
+    pub fn compare(&self, minimal_qids: &[AttributeSet]) -> TriageReport {
         let own: AttributeSet = self.inference().attributes().iter().copied().collect();
         let theta = self.choose_theta(minimal_qids.iter().filter(|set| set.len() <= Self::LARGEST));
         let place = |attribute| self.inference().attributes().binary_search(&attribute).ok();
@@ -98,7 +98,7 @@ impl Triage {
             .collect();
         let mut report = TriageReport { theta, detections: Vec::new(), efforts: Vec::new(), left_out: Vec::new() };
         for size in 2..=Self::LARGEST.min(self.inference().width()) {
-            if sets_of(self.inference().width(), size) > most_sets {
+            if !self.judged_sizes().contains(&size) {
                 report.left_out.push(size);
                 continue;
             }
@@ -198,9 +198,4 @@ fn detection(size: usize, sets: &[Judged], theta: f64) -> Detection {
         hits: count(&|set| suspect(set) && set.is_qid),
         minimal_hits: count(&|set| suspect(set) && set.is_minimal),
     }
-}
-
-/// `width` choose `size`.
-fn sets_of(width: usize, size: usize) -> u64 {
-    (0..size as u64).fold(1, |sets, i| sets * (width as u64).saturating_sub(i) / (i + 1))
 }

@@ -66,14 +66,16 @@ impl Moments {
 ///
 /// A set's ascending cycle can be read from any of its attributes: c, the others in the cyclic order that starts behind c, and
 /// back. So the cycles through c are the ascending paths of that order, and the moments of paths of one more step are
-/// those of the shorter ones, raised by the step. Time: `O(sizes · width³)` additions, in parallel over c.
-pub(super) fn moments(inference: &Inference) -> Vec<Vec<Moments>> {
+/// those of the shorter ones, raised by the step. Time: `O(sizes · width³)` additions, in parallel over c; sizes above `largest` keep
+/// empty moments.
+pub(super) fn moments(inference: &Inference, largest: usize) -> Vec<Vec<Moments>> {
     let width = inference.width();
-    let around: Vec<[Moments; LARGEST + 1]> = (0..width).into_par_iter().map(|c| through(inference, c)).collect();
+    let through_each = |c| through(inference, c, largest);
+    let around: Vec<[Moments; LARGEST + 1]> = (0..width).into_par_iter().map(through_each).collect();
     (0..=LARGEST).map(|size| around.iter().map(|moments| moments[size]).collect()).collect()
 }
 
-fn through(inference: &Inference, c: usize) -> [Moments; LARGEST + 1] {
+fn through(inference: &Inference, c: usize, largest: usize) -> [Moments; LARGEST + 1] {
     let width = inference.width();
     let place = |step: usize| (c + step) % width;
     let m = |from: usize, to: usize| i128::from(inference.at(place(from), place(to)));
@@ -81,7 +83,7 @@ fn through(inference: &Inference, c: usize) -> [Moments; LARGEST + 1] {
     // Paths of some attributes that end at each step; of one attribute there is the one that stays at c.
     let mut paths = vec![Moments::default(); width];
     paths[0] = Moments::ONE_OF_NOTHING;
-    for size in &mut closed[2..] {
+    for size in closed.iter_mut().take(largest + 1).skip(2) {
         let longer = |to: usize| {
             (0..to).map(|from| (from, paths[from])).fold(Moments::default(), |sum, (from, path)| {
                 if path.count == 0 { sum } else { sum.and(path.raised(m(from, to))) }

@@ -7,12 +7,15 @@ use super::inference::Inference;
 use crate::counting::AttributeSet;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
 /// Cycle inference with its statistics.
 #[derive(Clone, Debug)]
 pub struct Triage {
     inference: Inference,
     moments: Vec<Vec<Moments>>,
+    /// The largest size that is judged; below 2 none is.
+    largest: usize,
 }
 
 /// Sets that deviate.
@@ -25,13 +28,21 @@ pub struct Suspects {
 }
 
 impl Triage {
-    /// Sets of 2 to this many attributes are judged.
+    /// Sets of 2 to this many attributes are judged, where a size has few enough sets.
     pub const LARGEST: usize = LARGEST;
 
-    /// Expectations from what the counts say.
-    pub fn new(inference: Inference) -> Self {
-        let moments = moments(&inference);
-        Self { inference, moments }
+    /// Expectations from what the counts say, for the sizes up to the first with more than `most_sets` sets: of a wide table, not even
+    /// the pairs are judged.
+    pub fn new(inference: Inference, most_sets: u64) -> Self {
+        let is_judged = |size: &usize| sets_of(inference.width(), *size) <= most_sets;
+        let largest = (2..=LARGEST.min(inference.width())).take_while(is_judged).last().unwrap_or(0);
+        let moments = moments(&inference, largest);
+        Self { inference, moments, largest }
+    }
+
+    /// The sizes that are judged.
+    pub fn judged_sizes(&self) -> RangeInclusive<usize> {
+        2..=self.largest
     }
 
     /// What the counts say.
@@ -43,14 +54,13 @@ impl Triage {
     /// part.
     pub fn expectation(&self, attribute: usize, size: usize) -> Option<Expectation> {
         let place = self.inference.attributes.binary_search(&attribute).ok()?;
-        let sizes = 2..=LARGEST.min(self.inference.width());
-        sizes.contains(&size).then(|| self.moments[size][place].expectation(size))
+        self.judged_sizes().contains(&size).then(|| self.moments[size][place].expectation(size))
     }
 
     /// The largest `|E[μ(T_n(c))] − μ(t)| / σ(μ(T_n(c)))` over the attributes c of t: t is suspect at every θ below it.
     /// 0 where all sets around c have one μ; `None` where the set is not judged.
     pub fn deviation(&self, set: &AttributeSet) -> Option<f64> {
-        let places = self.inference.places(set).filter(|places| places.len() <= LARGEST)?;
+        let places = self.inference.places(set).filter(|places| self.judged_sizes().contains(&places.len()))?;
         Some(self.deviation_at(&places))
     }
 
@@ -61,7 +71,7 @@ impl Triage {
 
     /// The sets of `size` attributes that are suspect at θ ([POD] Def. 9), `most` of them at most.
     pub fn suspects(&self, theta: f64, size: usize, most: usize) -> Suspects {
-        if !(2..=LARGEST).contains(&size) {
+        if !self.judged_sizes().contains(&size) {
             return Suspects { sets: Vec::new(), complete: true };
         }
         let width = self.inference.width();
@@ -113,6 +123,11 @@ impl PartialOrd for Falling {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
+}
+
+/// `width` choose `size`.
+fn sets_of(width: usize, size: usize) -> u64 {
+    (0..size as u64).fold(1, |sets, i| sets * (width as u64).saturating_sub(i) / (i + 1))
 }
 
 /// Every ascending set of `size` places below `width` that starts with `first`, in lexicographic order.

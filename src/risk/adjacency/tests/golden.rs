@@ -113,7 +113,7 @@ fn cycles_of_table_3_1() {
     assert_eq!(inference.m(ZIP, GENDER), Some(1.0));
     assert_eq!(inference.mu(&AttributeSet::from_iter([GENDER, ZIP])), Some(0.8125));
     assert_eq!(inference.mu(&AttributeSet::from_iter([GENDER])), None);
-    let triage = Triage::new(inference);
+    let triage = Triage::new(inference, u64::MAX);
     let around = triage.expectation(GENDER, 2).expect("pairs");
     assert_eq!(around.sets, 3);
 }

@@ -102,7 +102,7 @@ proptest! {
     #[test]
     fn suspects_are_those_of_the_full_list(records in records(), theta in 0.0_f64..3.0) {
         let (model, twin) = (model(&records, u64::MAX), twin(&records));
-        let triage = Triage::new(model.inference());
+        let triage = Triage::new(model.inference(), u64::MAX);
         for size in 2..=4 {
             let rounds: Vec<(Vec<usize>, u64)> =
                 sets(size).into_iter().map(|set| { let own = round(&twin, &set); (set, own) }).collect();
@@ -136,7 +136,7 @@ proptest! {
 
     #[test]
     fn theta_covers_every_exact_qid_and_no_larger_one_does(records in records(), k in 2_u32..5) {
-        let triage = Triage::new(model(&records, u64::MAX).inference());
+        let triage = Triage::new(model(&records, u64::MAX).inference(), u64::MAX);
         let qids: Vec<AttributeSet> = exact(&records, k).into_iter().filter(|set| (2..=4).contains(&set.len())).collect();
         let suspect = |theta: f64, set: &AttributeSet| triage.suspects(theta, set.len(), usize::MAX).sets.contains(set);
         match triage.choose_theta(&qids) {
@@ -150,9 +150,9 @@ proptest! {
 
     #[test]
     fn the_comparison_counts_what_a_list_counts(records in records(), k in 2_u32..5) {
-        let triage = Triage::new(model(&records, u64::MAX).inference());
+        let triage = Triage::new(model(&records, u64::MAX).inference(), u64::MAX);
         let minimal = exact(&records, k);
-        let report = triage.compare(&minimal, u64::MAX);
+        let report = triage.compare(&minimal);
         let theta = report.theta.unwrap_or(f64::INFINITY);
         for detection in &report.detections {
             let all: Vec<AttributeSet> = sets(detection.size).iter().map(|set| as_set(set)).collect();
@@ -225,18 +225,35 @@ fn a_pair_that_is_left_out_comes_first() {
     assert_eq!(inference.m(5, 6), Some(1.0));
     assert_eq!(inference.m(6, 5), Some(1.0));
     let pair = |a, b| AttributeSet::from_iter([a, b]);
-    assert!(Triage::new(inference).deviation(&pair(5, 6)) > Some(0.0));
+    assert!(Triage::new(inference, u64::MAX).deviation(&pair(5, 6)) > Some(0.0));
+}
+
+/// Of six attributes there are 15 pairs, 20 sets of three and 15 of four.
+#[test]
+fn sizes_with_too_many_sets_are_not_judged() {
+    let records: Vec<Record> = (0..40).map(|r| vec![r % 2, r % 5, r % 3, r / 20, r % 4, r, r / 3]).collect();
+    let set = |size: usize| as_set(&ATTRIBUTES[..size]);
+    for (most_sets, judged) in [(14, 0), (15, 2), (19, 2), (20, 4)] {
+        let triage = Triage::new(model(&records, u64::MAX).inference(), most_sets);
+        for size in 2..=4 {
+            assert_eq!(triage.deviation(&set(size)).is_some(), size <= judged, "{most_sets}, {size}");
+            assert_eq!(triage.expectation(0, size).is_some(), size <= judged, "{most_sets}, {size}");
+        }
+        let report = triage.compare(&[set(2), set(3)]);
+        assert_eq!(report.left_out, (judged.max(1) + 1..=4).collect::<Vec<_>>());
+        assert!(judged > 0 || report.theta.is_none(), "{most_sets}");
+    }
 }
 
 #[test]
 fn narrow_models_have_no_cycles_to_judge() {
     let mut model = empty(&[3], 10);
     model.add(&[vec![], vec![], vec![], vec![1, 2]]).expect("a batch");
-    let triage = Triage::new(model.inference());
+    let triage = Triage::new(model.inference(), u64::MAX);
     assert_eq!(triage.deviation(&AttributeSet::from_iter([3])), None);
     assert_eq!(triage.expectation(3, 2), None);
     assert_eq!(triage.suspects(0.0, 2, 10).sets, []);
-    assert_eq!(triage.compare(&[AttributeSet::from_iter([3])], 10).theta, None);
+    assert_eq!(triage.compare(&[AttributeSet::from_iter([3])]).theta, None);
     let nothing: Inference = empty(&[], 10).inference();
-    assert!(Triage::new(nothing).suspects(0.0, 3, 10).complete);
+    assert!(Triage::new(nothing, u64::MAX).suspects(0.0, 3, 10).complete);
 }
