@@ -1,7 +1,8 @@
 //! `throng anonymize`.
 
 use super::outcome::Failure;
-use super::run::{create_secret, share, stop_on_signals};
+use super::run::{create_secret, share};
+use super::stopping::JobSignals;
 use super::text;
 use super::written::{refuse_overwriting, unwritable};
 use super::written_down::{check_inputs, format_of, inputs, size};
@@ -23,14 +24,14 @@ use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Anonymize one data set at once: the best generalization of all, proved, verified and written
 ///
 /// Searches the lattice of the schema's hierarchies for the policy of best quality whose classes satisfy k and every
 /// [[privacy.model]], with at most the configured share of records suppressed. The output is sorted. Ctrl-C ends the
-/// search with the best found so far, as anonymize.time_limit does; a second one ends the program.
+/// search with the best found so far, as anonymize.time_limit does. Before and after the search it ends the program, and so does a
+/// second one; no output is replaced then.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "throng anonymize [OPTIONS] --config <FILE> --output <OUTPUT> <INPUT> [MORE]...\n       throng anonymize [OPTIONS] --config <FILE> --frontier[=<K,K,…>] <INPUT> [MORE]...",
@@ -139,18 +140,13 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
             progress.seconds
         ));
     };
-    let stop = stop_on_signals()?;
+    let signals = JobSignals::catch(&bar)?;
     let note = |finding: &Finding| bar.suspend(|| eprintln!("note: {finding}"));
     let step = |step: Step| {
-        // Before the search nothing has been found that could be written.
-        if matches!(step, Step::Reading { .. } | Step::Counting { .. }) && stop.load(Ordering::Acquire) {
-            bar.finish_and_clear();
-            eprintln!("error: stopped by a signal before a policy was found; nothing was written");
-            signal_hook::low_level::exit(1);
-        }
         bar.set_message(told(step));
+        signals.hear(step)
     };
-    let attended = Attended { watch: &watch, stop: &stop, note: &note, step: &step };
+    let attended = Attended { watch: &watch, stop: signals.flag(), note: &note, step: &step };
     let source = Source { more: &args.more, memory: args.memory, temp: args.temp.as_deref(), part: None };
     if let Some(ks) = &args.frontier {
         let points = frontier(&config, &file, &source, ks, attended).map_err(Failure::from)?;
@@ -177,6 +173,8 @@ fn told(step: Step) -> String {
     match step {
         Step::Reading { records } => format!("reading: {}", text::counted(records, "record")),
         Step::Counting { records, of: all } => format!("counting: {} records", of(records, all)),
+        Step::Searching => "searching".to_owned(),
+        Step::Dividing { records, of: all } => format!("dividing: {} records", of(records, all)),
         Step::Verifying { part, of: all } => format!("verifying: {} parts", of(part, all)),
         Step::Writing { lines, of: all } => format!("writing: {} lines", of(lines, all)),
     }

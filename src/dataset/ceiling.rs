@@ -11,7 +11,7 @@ use super::kept::Kept;
 use super::read::Input;
 use super::release::Insertion;
 use super::search::{Searched, Settled};
-use super::source::{Attended, Step};
+use super::source::{Attended, OnStep, Step};
 use crate::anonymity::lattice::check::{Account, Checker, Terms};
 use crate::anonymity::lattice::passes::{Cut, Pass, Recoded};
 use crate::anonymity::lattice::search::{Best, Found as Searches};
@@ -125,6 +125,7 @@ pub(super) fn ceiled(
         seed: &|identity, number| of_draw.digest(&[&identity.to_be_bytes()[..], &number.to_be_bytes()].concat()),
         mark: &|value| texts.marks[value as usize],
     };
+    (attended.step)(Step::Searching)?;
     let found = search(&question, until, attended.watch)?;
     let work = Work::new(&question);
     let cut = (!found.complete).then(|| if until.is_stopped() { Cut::Stopped } else { Cut::Time });
@@ -193,7 +194,7 @@ struct Making<'a> {
     terms: &'a Terms,
     texts: &'a Texts<'a>,
     table: &'a Table,
-    step: &'a dyn Fn(Step),
+    step: OnStep<'a>,
 }
 
 /// A release that hides its counterfeits.

@@ -4,7 +4,7 @@ use super::codes::{Codes, Wanted, Writing};
 use super::error::AnonymizeError;
 use super::read::{self, Begun, Input};
 use super::room::{FEWER_ROWS, Room};
-use super::source::{Attended, Source, Step};
+use super::source::{Attended, OnStep, Source, Step};
 use super::support::Support;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::lattice::coding::{self, Coded};
@@ -63,8 +63,8 @@ pub fn read(
     let mut failed = None;
     let each: &mut read::Each<'_> = &mut |batch, books| {
         let added = writing.add(batch).and_then(|()| fits(config, source, room, &writing, read::values(books)));
-        step(Step::Reading { records: writing.rows() as u64 });
-        match added {
+        let heard = || step(Step::Reading { records: writing.rows() as u64 });
+        match added.and_then(|()| heard()) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);
@@ -167,7 +167,7 @@ impl Data {
     }
 
     /// By sensitive attribute and value: whether fewer than k people have it among the records to be released.
-    pub fn rare(&self, k: usize, step: &dyn Fn(Step)) -> Result<Vec<Vec<bool>>, AnonymizeError> {
+    pub fn rare(&self, k: usize, step: OnStep<'_>) -> Result<Vec<Vec<bool>>, AnonymizeError> {
         let mut support = Support::new(k, self.sensitive.iter().map(|values| values.codes.len()));
         if self.sensitive.is_empty() {
             return Ok(support.rare());
@@ -181,15 +181,14 @@ impl Data {
                     support.note(number, value, person);
                 }
             }
-            step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 });
-            Ok(())
+            step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 })
         })?;
         Ok(support.rare())
     }
 
     /// The distinct records: those to be released, and where a model asks for the `population` the others too. Sensitive values divide them,
     /// also where no model looks at them: a class must be able to hide what is rare.
-    pub fn table(&self, population: bool, step: &dyn Fn(Step)) -> Result<Table, AnonymizeError> {
+    pub fn table(&self, population: bool, step: OnStep<'_>) -> Result<Table, AnonymizeError> {
         let mut attributes = self.input.quasi.clone();
         attributes.extend(&self.input.sensitive);
         // What the search holds beside it is more than as much again.
@@ -217,7 +216,7 @@ impl Data {
                 released: population.then(|| block.is_released()),
                 ..Records::default()
             };
-            step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 });
+            step(Step::Counting { records: block.start as u64, of: self.codes.rows as u64 })?;
             packing.add(&records).map_err(|Full { distinct, row_bytes }| {
                 let what = format!("more than {distinct} distinct records and the search over them");
                 self.room.refusal(what, 2 * (distinct * row_bytes) as u64, FEWER_ROWS)

@@ -62,6 +62,10 @@ pub enum AnonymizeError {
         "it was stopped before any policy was found, and nothing was written; let it search longer, or generalize attributes by their schema"
     )]
     Stopped,
+    #[error("stopped by a signal before a policy was found; nothing was written")]
+    StoppedBefore,
+    #[error("stopped by a signal while the release was verified and written; no output was replaced")]
+    StoppedAfter,
     #[error(
         "the only policy that satisfies the models says nothing of any quasi attribute; relax a model, raise anonymize.suppression_limit, or release fewer attributes"
     )]

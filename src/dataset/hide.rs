@@ -14,7 +14,7 @@ use super::data::{Data, Values};
 use super::error::AnonymizeError;
 use super::kept::Kept;
 use super::read::Input;
-use super::source::Step;
+use super::source::{OnStep, Step};
 use super::support::Support;
 use crate::anonymity::lattice::table::{NOBODY, Table};
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     pub k: usize,
     /// By sensitive attribute and value: what the search took to be hidden.
     pub known: &'a [Vec<bool>],
-    pub step: &'a dyn Fn(Step),
+    pub step: OnStep<'a>,
 }
 
 /// The records of the classes that are held.
@@ -125,7 +125,7 @@ impl Asked<'_> {
         let attributes = self.attributes();
         let codes = &self.data.codes;
         codes.each(Wanted { attributes: &attributes, digests, people }, &mut |block| {
-            (self.step)(Step::Counting { records: block.start as u64, of: codes.rows as u64 });
+            (self.step)(Step::Counting { records: block.start as u64, of: codes.rows as u64 })?;
             for &at in &block.released {
                 if let Some(found) = self.kept.found(block, at) {
                     visit(block, at, self.kept.class_of(found))?;

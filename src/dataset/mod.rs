@@ -50,6 +50,6 @@ pub use ceiling::Ceiled;
 pub use error::AnonymizeError;
 pub use frontier::{Point, frontier};
 pub use release::{GROUP, files as files_written};
-pub use source::{Attended, Source, Step, Watch};
+pub use source::{Attended, OnStep, Source, Step, Watch};
 pub use summary::{Anonymized, People, RawRisk};
 pub use truthful::{Applied, ApplyError, apply_catalog};

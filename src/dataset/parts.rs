@@ -5,7 +5,7 @@ use super::data::Data;
 use super::error::AnonymizeError;
 use super::hide::Hidden;
 use super::kept::Kept;
-use super::source::Step;
+use super::source::{OnStep, Step};
 use crate::counting::CodeWriter;
 use crate::counting::codes::CodeColumn;
 use crate::records::codebook::Code;
@@ -88,8 +88,9 @@ pub fn divided(
     kept: &Kept,
     hidden: &Hidden,
     (k, most): (usize, usize),
-    step: &dyn Fn(Step),
+    step: OnStep<'_>,
 ) -> Result<(Parts, Seen), AnonymizeError> {
+    step(Step::Dividing { records: 0, of: data.codes.rows as u64 })?;
     let largest = kept.sizes.iter().copied().max().unwrap_or(0);
     let beside = held(data, kept, k);
     let needed = of_largest(data, largest) + beside;
@@ -160,7 +161,7 @@ pub fn divided(
             part.codes.iter_mut().zip(&places).for_each(|(codes, &place)| codes.push(block.codes[place][row]));
             held += 1;
         }
-        step(Step::Counting { records: block.start as u64, of: data.codes.rows as u64 });
+        step(Step::Dividing { records: block.start as u64, of: data.codes.rows as u64 })?;
         if held >= at_once {
             held = 0;
             pending

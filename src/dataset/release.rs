@@ -8,7 +8,7 @@ use super::kept::Kept;
 use super::lines::Lines;
 use super::parts::{Part, Parts, Seen};
 use super::read::Input;
-use super::source::Step;
+use super::source::{OnStep, Step};
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::codec::{CatalogGroup, LineLayout};
@@ -43,6 +43,9 @@ pub struct Insertion {
     /// Where the catalog goes.
     pub catalog: PathBuf,
 }
+
+/// Lines that are written between two steps.
+const LINES_A_STEP: u64 = 1 << 12;
 
 /// The one group of a data set that is released at once.
 pub const GROUP: &str = "all";
@@ -79,7 +82,7 @@ pub fn release(
     place: Replacement,
     leaving: &Leaving<'_>,
     (parts, seen): (&Parts, Seen),
-    step: &dyn Fn(Step),
+    step: OnStep<'_>,
 ) -> Result<Risk, AnonymizeError> {
     let Leaving { config, data, .. } = *leaving;
     let input = &data.input;
@@ -97,12 +100,14 @@ pub fn release(
     };
     let of = parts.len() as u64;
     for part in 0..parts.len() {
-        step(Step::Verifying { part: part as u64, of });
+        step(Step::Verifying { part: part as u64, of })?;
         verifying.part(parts.read(part)?)?;
     }
     // From here on, and not before, anything may leave.
     let Verifying { verification, lines, mixed, .. } = verifying;
     let whole = verification.whole()?;
+    let count = lines.count;
+    step(Step::Writing { lines: 0, of: count })?;
     let columns: Vec<String> = names(input).into_iter().map(str::to_owned).collect();
     if let Some((mixed, catalog)) = mixed.as_ref().zip(leaving.insertion.map(|insertion| &insertion.catalog)) {
         // Without its catalog the release would be untruthful: it is there first.
@@ -110,15 +115,14 @@ pub fn release(
         place.fill::<SinkError>(&columns, |write| mixed.lines().try_for_each(|line| write(&[line, b"\n"].concat())))?;
         return Ok(whole.risk());
     }
-    let count = lines.count;
     let (mut done, mut told) = (0, 0);
     place.fill(&columns, |write| {
         lines.each(&whole, data.room.left() / 2, |line, times| {
             (0..times).try_for_each(|_| write(line))?;
             done += u64::from(times);
-            if done - told >= 1 << 16 {
+            if done - told >= LINES_A_STEP {
                 told = done;
-                step(Step::Writing { lines: done, of: count });
+                step(Step::Writing { lines: done, of: count })?;
             }
             Ok(())
         })

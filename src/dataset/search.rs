@@ -6,7 +6,7 @@ use super::error::AnonymizeError;
 use super::hide::{self, Asked, Hidden};
 use super::kept::Kept;
 use super::models;
-use super::source::Attended;
+use super::source::{Attended, Step};
 use crate::anonymity::lattice::check::Terms;
 use crate::anonymity::lattice::nearest::{Nearest, nearest};
 use crate::anonymity::lattice::passes::{Cut, Passes, Recoded, recode};
@@ -89,6 +89,7 @@ pub(super) fn searched(
         let one = data.sensitive.is_empty() || turn == TURNS;
         let time = if one { until } else { until.share(OF_TURN) };
         table.set_rare(&known);
+        step(Step::Searching)?;
         let mut recoded = pool.install(|| recode(table, terms, passes(config), time, &told))?;
         if recoded.passes.is_empty() || recoded.account.suppressed > recoded.limit {
             if let Some(mut before) = before.filter(|_| recoded.cut.is_some()) {

@@ -1,5 +1,6 @@
 //! What is read as one data set, the room for it, and who attends while it is anonymized.
 
+use super::error::AnonymizeError;
 use crate::anonymity::lattice::search::Progress;
 use crate::start::findings::Finding;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ impl Source<'static> {
 /// What is watched while the search runs.
 pub type Watch<'a> = &'a (dyn Fn(&Progress) + Sync);
 
+/// Hears how far the work is; an error ends it.
+pub type OnStep<'a> = &'a dyn Fn(Step) -> Result<(), AnonymizeError>;
+
 /// Who attends while a data set is anonymized.
 #[derive(Clone, Copy)]
 pub struct Attended<'a> {
@@ -38,8 +42,8 @@ pub struct Attended<'a> {
     pub stop: &'a AtomicBool,
     /// Hears what the data lack, before the search.
     pub note: &'a dyn Fn(&Finding),
-    /// Hears how far everything else is.
-    pub step: &'a dyn Fn(Step),
+    /// Hears how far everything else is, and may end it.
+    pub step: OnStep<'a>,
 }
 
 /// What is being done.
@@ -50,6 +54,10 @@ pub enum Step {
     Reading { records: u64 },
     /// Records are gone through once more, for their classes or their people.
     Counting { records: u64, of: u64 },
+    /// The search begins, or begins again.
+    Searching,
+    /// Records that leave are divided into parts.
+    Dividing { records: u64, of: u64 },
     /// Parts of the release are made and verified.
     Verifying { part: u64, of: u64 },
     /// Verified lines are written.

@@ -2,7 +2,7 @@
 
 use crate::anonymity::lattice::passes::Pass;
 use crate::config::{self, Config};
-use crate::dataset::{AnonymizeError, Anonymized, Attended, Source, anonymize};
+use crate::dataset::{AnonymizeError, Anonymized, Attended, OnStep, Source, Step, anonymize};
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::Path;
@@ -152,8 +152,18 @@ impl Case {
         output: &str,
         source: &Source<'_>,
     ) -> (Result<Anonymized, AnonymizeError>, Option<Vec<u8>>) {
+        self.run_attended(folder, output, source, &|_| Ok(()))
+    }
+
+    fn run_attended(
+        &self,
+        folder: &Path,
+        output: &str,
+        source: &Source<'_>,
+        step: OnStep<'_>,
+    ) -> (Result<Anonymized, AnonymizeError>, Option<Vec<u8>>) {
         let config = self.config(folder, output);
-        let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step: &|_| {} };
+        let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step };
         let done = anonymize(&config, "config.toml", source, attended);
         (done, std::fs::read(&config.sink.path).ok())
     }
@@ -241,4 +251,32 @@ fn what_hides_in_memory_hides_in_a_file() {
         hid += usize::from(same(&case).expect("the same"));
     }
     assert!(hid > 10, "only {hid} of 40 hid anything");
+}
+
+/// A job that is ended at any of its steps leaves what was there before, and nothing beside it.
+#[test]
+fn job_ended_at_any_step_replaces_no_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = (0..5000).map(|at: u32| (at % 90, at as usize % 4, 0, at % 3, 0, true, at + 2)).collect();
+    let case = Case { rows, named: true, marked: false, k: 3, limit: 0.3, models: "", measure: "loss", format: "csv" };
+    case.write(folder.path());
+    let steps = std::cell::RefCell::new(Vec::new());
+    let note = |step| {
+        steps.borrow_mut().push(step);
+        Ok(())
+    };
+    let (done, released) = case.run_attended(folder.path(), "out", &Source::held(), &note);
+    done.expect("a release");
+    let released = released.expect("an output");
+    let steps = steps.into_inner();
+    let is_late = |step: &Step| matches!(step, Step::Dividing { .. } | Step::Verifying { .. } | Step::Writing { .. });
+    assert!(steps.iter().filter(|step| is_late(step)).count() >= 4, "a step in the middle of writing: {steps:?}");
+    let files = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    let before = files();
+    for end in steps.into_iter().filter(is_late) {
+        let ended = |step| if step == end { Err(AnonymizeError::StoppedAfter) } else { Ok(()) };
+        let (done, kept) = case.run_attended(folder.path(), "out", &Source::held(), &ended);
+        assert!(matches!(done, Err(AnonymizeError::StoppedAfter)), "{end:?}");
+        assert!(kept.as_ref() == Some(&released) && files() == before, "{end:?}");
+    }
 }

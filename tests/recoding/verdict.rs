@@ -21,7 +21,7 @@ fn run(case: &Case) -> (Result<Anonymized, AnonymizeError>, Option<String>) {
         [("SOURCE__PATH", at("in.csv")), ("SINK__PATH", at("out.csv")), ("SCHEMA__FILE", at("schema.toml"))];
     let variables = variables.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
     let config = config::load(&folder.path().join("config.toml"), variables).expect("a sound configuration");
-    let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step: &|_| {} };
+    let attended = Attended { watch: &|_| {}, stop: &AtomicBool::new(false), note: &|_| {}, step: &|_| Ok(()) };
     let done = anonymize(&config, "config.toml", &Source::held(), attended);
     (done, std::fs::read_to_string(folder.path().join("out.csv")).ok())
 }
