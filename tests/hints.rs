@@ -98,6 +98,31 @@ fn wrong_types_are_told_with_their_attribute_and_place() {
     assert!(outcome.stderr.contains("one record a line"), "{}", outcome.stderr);
 }
 
+/// FHIR's partial dates, unless the schema rounds to what they have.
+#[test]
+fn partial_dates_are_dead_letters_whose_message_names_the_rounding() {
+    let run = |round: &str| {
+        let day = format!("[[attribute]]\nname = \"born\"\ntype = \"date\"\n{round}");
+        let place = Place::new(&format!("{SCHEMA}{day}"), "");
+        let dates = ["2024", "2024-05", "2024-05-03"];
+        let line = |n: usize| {
+            RECORD.replace("p1", &format!("p{n}")).replace('}', &format!(",\"born\":\"{}\"}}\n", dates[n % 3]))
+        };
+        place.write("in.ndjson", (0..9).map(line).collect::<String>());
+        place.run(&[("SOURCE__PATH", "in.ndjson")]).expect(0)
+    };
+    let exact = run("");
+    assert_eq!((exact.account().dead_lettered, exact.account().released), (6, 3));
+    for what in ["born", "round = ", "month", "year"] {
+        assert!(exact.stderr.contains(what), "{what:?} is not in {}", exact.stderr);
+    }
+    assert!(!exact.stderr.contains("2024-05-03"), "{}", exact.stderr);
+    for (unit, dead, released) in [("month", 3, 6), ("year", 0, 9)] {
+        let account = run(&format!("round = \"{unit}\"\n")).account();
+        assert_eq!((account.dead_lettered, account.released), (dead, released), "{unit}");
+    }
+}
+
 #[test]
 fn formats_that_say_too_little_or_are_too_many_are_refused() {
     let many: Vec<String> = (0..60).map(|n| format!("\"%d.%m.%Y{}\"", "x".repeat(n))).collect();

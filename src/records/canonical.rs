@@ -226,8 +226,11 @@ impl Typing {
 
     /// Why a text is no moment.
     fn no_moment(&self, text: &str) -> &'static str {
-        if matches!(self.dates, Dates::Iso) && moment::partial(text, Unit::Year).is_some() {
-            "a month or a year without a day, which is read where dates are rounded to it (round = \"month\" or \"year\")"
+        let is_read_with = |unit| matches!(self.dates, Dates::Iso) && moment::partial(text, unit).is_some();
+        if is_read_with(Unit::Month) {
+            "a month without a day (round = \"month\" or a longer unit in the schema reads it)"
+        } else if is_read_with(Unit::Year) {
+            "a year without a month (round = \"year\" in the schema reads it)"
         } else {
             self.dates.otherwise()
         }

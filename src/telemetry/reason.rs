@@ -125,7 +125,7 @@ impl RejectionReason {
             }
             Self::NotAnArray => "correct `explode` of the schema: it leads to an array",
             Self::WrongType => {
-                "correct the records, or the types of the schema (of dates, `format` or `epoch`; of NaN and infinities, `missing`)"
+                "correct the records, or the types of the schema (of dates, `format` or `epoch`; of dates without a day, such as 2024-05, `round = \"month\"` or `\"year\"`; of NaN and infinities, `missing`)"
             }
             _ => "",
         }

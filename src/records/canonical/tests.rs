@@ -51,7 +51,14 @@ fn partial_dates_are_read_where_dates_are_rounded_to_them() {
     ] {
         assert_eq!(read(Some(unit), text).ok().as_deref(), value, "{unit:?} {text}");
     }
-    assert!(read(None, "1974-12").is_err_and(|error| error.contains("round = \"month\"")));
+    for (unit, text, remedy) in [
+        (None, "1974-12", "round = \"month\""),
+        (None, "1974", "round = \"year\""),
+        (Some(Unit::Week), "1974-12", "round = \"month\""),
+        (Some(Unit::Month), "1974", "round = \"year\""),
+    ] {
+        assert!(read(unit, text).is_err_and(|error| error.contains(remedy)), "{unit:?} {text}");
+    }
 }
 
 #[test]
