@@ -2,7 +2,9 @@
 
 use super::input::{InputBatch, Limits, Place};
 use crate::records::raw::{Mark, Token};
-use std::collections::{BTreeMap, HashSet};
+use crate::records::schema::SubjectAttribute;
+use crate::records::subject::canonical_name;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 /// Rows and bytes of values that a subject has in a batch.
@@ -16,34 +18,41 @@ struct Usage {
 ///
 /// With `n` = [`Limits::min_subjects`], a subject fills at most 1/`n` of the rows and of the bytes that close a batch; its further rows are
 /// dropped and counted as thinned. Records of one partition come in a fixed order, but partitions are interleaved differently when a batch is
-/// read again: the limit is therefore kept per partition, and a repeated batch drops the same rows. Rows without a subject share one limit of
+/// read again: the limit is therefore kept per partition, and a repeated batch drops the same rows. All spellings of one name are one subject, as
+/// they are for the crowds. Rows without a subject, and those whose subject cannot be read, share one limit of
 /// bytes; their number is not limited, since they may be rejected later and are reported as such.
 /// Where the schema names no subject, every row counts for itself and nothing is limited.
 #[derive(Debug)]
 pub struct SubjectShare {
-    attribute: Option<usize>,
+    subject: Option<SubjectAttribute>,
     rows: u64,
     bytes: u64,
     min_subjects: usize,
-    /// By partition and keyed hash of the subject as spelled; `None`: rows without a subject.
+    /// By partition and keyed hash of the subject's canonical name; `None`: rows without a subject.
     usage: BTreeMap<(Place, Option<u64>), Usage>,
     /// Rows without a subject.
     unnamed: u64,
     hasher: RandomState,
+    /// Spellings that were read, by their keyed hash, so that each is read once.
+    spellings: HashMap<u64, Option<u64>>,
 }
 
+/// Spellings that are remembered at most.
+const MOST_SPELLINGS: usize = 1 << 16;
+
 impl SubjectShare {
-    /// Of the batches that `limits` close; `attribute` names the subject.
-    pub fn new(attribute: Option<usize>, limits: &Limits) -> Self {
+    /// Of the batches that `limits` close.
+    pub fn new(subject: Option<SubjectAttribute>, limits: &Limits) -> Self {
         let parts = limits.min_subjects.max(1) as u64;
         Self {
-            attribute,
+            subject,
             rows: (limits.max_records / parts).max(1),
             bytes: (limits.max_bytes / parts).max(1),
             min_subjects: limits.min_subjects,
             usage: BTreeMap::new(),
             unnamed: 0,
             hasher: RandomState::new(),
+            spellings: HashMap::new(),
         }
     }
 
@@ -53,10 +62,14 @@ impl SubjectShare {
         self.unnamed = self.usage.iter().filter(|((_, of), _)| of.is_none()).map(|(_, used)| used.rows).sum();
     }
 
-    /// Drops the rows of `batch` since `mark` that exceed the share of their subject, and counts them. `bytes` is the size of their input.
+    /// Drops the rows of `batch` since `mark` that exceed the share of their subject, and counts them. `bytes` is the size of their input; where
+    /// no row came of it, it is not kept and closes no batch.
     pub fn admit(&mut self, batch: &mut InputBatch, mark: Mark, place: Place, bytes: u64) {
         let (from, to) = (mark.rows(), batch.raw.rows());
-        let Some(attribute) = self.attribute.filter(|_| from < to) else {
+        if from == to {
+            return;
+        }
+        let Some(attribute) = self.subject.as_ref().map(|subject| subject.position) else {
             batch.kept_bytes += bytes;
             return;
         };
@@ -66,10 +79,7 @@ impl SubjectShare {
         for row in from..to {
             // All elements of a message may have one subject: it is hashed once.
             if row == from || !batch.raw.repeats(row, attribute) {
-                subject = match batch.raw.token(row, attribute) {
-                    Token::Text(s) | Token::Number(s) | Token::Untyped(s) => Some(self.hasher.hash_one(s)),
-                    _ => None,
-                };
+                subject = self.name(batch.raw.token(row, attribute));
             }
             let used = self.usage.entry((place, subject)).or_default();
             let fits = (subject.is_none() || used.rows < self.rows) && used.bytes < self.bytes;
@@ -89,10 +99,27 @@ impl SubjectShare {
         }
     }
 
+    /// Keyed hash of the canonical name in `token`; none where it names nobody or cannot be read.
+    fn name(&mut self, token: Token<'_>) -> Option<u64> {
+        let attribute = &self.subject.as_ref()?.attribute;
+        let spelling = self.hasher.hash_one(token.parts());
+        if let Some(known) = self.spellings.get(&spelling) {
+            return *known;
+        }
+        let mut text = String::new();
+        let is_named = canonical_name(attribute, token, &mut text).unwrap_or(false);
+        let name = is_named.then(|| self.hasher.hash_one(&text));
+        if self.spellings.len() >= MOST_SPELLINGS {
+            self.spellings.clear();
+        }
+        self.spellings.insert(spelling, name);
+        name
+    }
+
     /// Returns true when `batch` has enough subjects to be treated. Each subject has an entry per partition, so that this takes
     /// at most `min_subjects` × partitions steps while they are too few.
     pub fn is_enough(&self, batch: &InputBatch) -> bool {
-        if self.attribute.is_none() {
+        if self.subject.is_none() {
             return batch.raw.rows() >= self.min_subjects;
         }
         let mut seen = HashSet::new();

@@ -1,7 +1,9 @@
 use super::*;
 use crate::records::raw::{Coordinate, RawBatch};
+use crate::records::schema::Schema;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// Attributes of the rows here: the subject and a value.
@@ -10,6 +12,12 @@ const WIDTH: usize = 2;
 fn limits(max_records: u64, max_bytes: u64, min_subjects: usize) -> Limits {
     let second = Duration::from_secs(1);
     Limits { max_records, max_bytes, max_wait: second, max_age: second, min_subjects }
+}
+
+/// The subject, of a type.
+fn subject(kind: &str) -> Option<SubjectAttribute> {
+    let schema = format!("name = \"s\"\n[[attribute]]\nname = \"person\"\ntype = \"{kind}\"\nrole = \"subject\"\n");
+    Schema::parse(&schema, "s.toml", Path::new(".")).expect("a schema").subject_attribute()
 }
 
 /// A message: partition, the subject of all its elements (or one each), and the elements.
@@ -68,7 +76,7 @@ proptest! {
     fn share_of_a_subject_is_that_of_a_count_by_partition(all in messages(), most in 1u64..40, people in 1usize..6) {
         let limits = limits(most, u64::MAX, people);
         let mut batch = InputBatch::new(WIDTH, 0);
-        let mut share = SubjectShare::new(Some(0), &limits);
+        let mut share = SubjectShare::new(subject("string"), &limits);
         let mut used: BTreeMap<(i32, Option<String>), u64> = BTreeMap::new();
         let mut expected = Vec::new();
         for (offset, message) in (0i64..).zip(&all) {
@@ -93,7 +101,7 @@ proptest! {
 
         // Read again with all of partition 1 first: the same rows are kept.
         let mut again = InputBatch::new(WIDTH, 0);
-        let mut share = SubjectShare::new(Some(0), &limits);
+        let mut share = SubjectShare::new(subject("string"), &limits);
         let mut order: Vec<(i64, &Message)> = (0i64..).zip(&all).collect();
         order.sort_by_key(|(_, message)| -message.partition);
         for (offset, message) in order {
@@ -117,7 +125,7 @@ proptest! {
 fn bytes_of_one_subject_do_not_close_a_batch() {
     let limits = limits(1000, 10_000, 5);
     let mut batch = InputBatch::new(WIDTH, 0);
-    let mut share = SubjectShare::new(Some(0), &limits);
+    let mut share = SubjectShare::new(subject("string"), &limits);
     for offset in 0..500 {
         let mark = batch.raw.mark();
         let flood = Message { partition: 0, shared: false, elements: vec![(Some(0), 300)] };
@@ -135,12 +143,46 @@ fn bytes_of_one_subject_do_not_close_a_batch() {
     assert!(share.is_enough(&batch));
 }
 
+/// Whoever spells one name in many ways is one subject, and a name that cannot be read is none.
+#[test]
+fn spellings_of_one_name_share_one_limit() {
+    let text = ["flood", "flood ", " flood", "flood\u{200b}", "flood\t"].map(Token::Text);
+    let number =
+        [Token::Number("7"), Token::Text("07"), Token::Number("7.0"), Token::Number("7e0"), Token::Untyped(" 7")];
+    let unread = ["a", "b", "c", "d", "e", "f"].map(Token::Text);
+    let cases = [("string", &text[..], 20), ("integer", &number[..], 20), ("integer", &unread[..], 300)];
+    for (kind, spellings, kept) in cases {
+        let limits = limits(100, 1 << 20, 5);
+        let mut batch = InputBatch::new(WIDTH, 0);
+        let mut share = SubjectShare::new(subject(kind), &limits);
+        for offset in 0..300 {
+            let mark = batch.raw.mark();
+            batch.raw.push_row(Coordinate { topic: 0, partition: 0, offset, element: 0 });
+            batch.raw.set(0, spellings[offset as usize % spellings.len()]);
+            share.admit(&mut batch, mark, (0, 0), 1);
+        }
+        assert_eq!(batch.raw.rows(), kept, "{kind}");
+        assert!(!share.is_enough(&batch) && !share.is_full(&batch, &limits), "{kind}");
+    }
+}
+
+/// What no record came of closes no batch by its bytes.
+#[test]
+fn bytes_of_rejected_messages_are_not_kept() {
+    let limits = limits(100, 1000, 5);
+    let mut batch = InputBatch::new(WIDTH, 0);
+    let mut share = SubjectShare::new(subject("string"), &limits);
+    let mark = batch.raw.mark();
+    share.admit(&mut batch, mark, (0, 0), 5000);
+    assert_eq!(batch.weight(), 0);
+}
+
 /// Records without a subject are no way around the limit of bytes, and close no batch of the others early.
 #[test]
 fn rows_without_a_subject_share_one_limit_of_bytes() {
     let limits = limits(100, 1000, 5);
     let mut batch = InputBatch::new(WIDTH, 0);
-    let mut share = SubjectShare::new(Some(0), &limits);
+    let mut share = SubjectShare::new(subject("string"), &limits);
     for offset in 0..300 {
         let mark = batch.raw.mark();
         append(&mut batch.raw, &Message { partition: 0, shared: false, elements: vec![(None, 1)] }, offset);
@@ -154,7 +196,7 @@ fn rows_without_a_subject_share_one_limit_of_bytes() {
 fn rows_of_a_lost_partition_are_forgotten() {
     let limits = limits(10, u64::MAX, 2);
     let mut batch = InputBatch::new(WIDTH, 0);
-    let mut share = SubjectShare::new(Some(0), &limits);
+    let mut share = SubjectShare::new(subject("string"), &limits);
     for (offset, partition) in [0, 0, 1, 1, 1, 1, 1, 1].into_iter().enumerate() {
         let mark = batch.raw.mark();
         let one = Message { partition, shared: false, elements: vec![(Some(partition as u8), 1)] };
@@ -174,7 +216,7 @@ fn rows_of_a_lost_partition_are_forgotten() {
 fn rejected_records_and_tombstones_count_up_to_the_rows() {
     let limits = limits(100, u64::MAX, 5);
     let mut batch = InputBatch::new(WIDTH, 0);
-    let mut share = SubjectShare::new(Some(0), &limits);
+    let mut share = SubjectShare::new(subject("string"), &limits);
     for number in 0..40u8 {
         let mark = batch.raw.mark();
         append(&mut batch.raw, &Message { partition: 0, shared: false, elements: vec![(Some(number), 1)] }, 0);

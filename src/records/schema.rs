@@ -17,6 +17,15 @@ use crate::records::hierarchy::Hierarchy;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
+/// The attribute that names subjects.
+#[derive(Clone, Debug)]
+pub struct SubjectAttribute {
+    /// Its position in the schema.
+    pub position: usize,
+    /// How it is read.
+    pub attribute: Arc<Attribute>,
+}
+
 /// A checked schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
@@ -33,6 +42,11 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// The attribute that names subjects.
+    pub fn subject_attribute(&self) -> Option<SubjectAttribute> {
+        self.subject.map(|position| SubjectAttribute { position, attribute: Arc::clone(&self.attributes[position]) })
+    }
+
     /// What is no flaw and worth a word: rows of hierarchies that say again what others have said.
     pub fn warnings(&self) -> Vec<String> {
         let of = |attribute: &Arc<Attribute>| match &attribute.hierarchy {

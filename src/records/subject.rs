@@ -14,6 +14,21 @@ pub const NO_SUBJECT: u64 = 0;
 /// Subjects remembered at most, for speed alone.
 const MAX_REMEMBERED: usize = 1 << 17;
 
+/// Writes the canonical text of the name in `token` into `text`; false where the token names nobody: it is absent, null, empty or spelled as
+/// missing.
+///
+/// # Errors
+/// When the attribute's type cannot take the token, and for arrays and objects: they spell one name in many ways.
+pub fn canonical_name(attribute: &Attribute, token: Token<'_>, text: &mut String) -> Result<bool, CellError> {
+    text.clear();
+    match token {
+        Token::Absent | Token::Null => Ok(false),
+        Token::Structure(_) => Err(attribute.typing.refuses("an array or an object")),
+        // An empty name is nobody's.
+        token => Ok(attribute.typing.canonical(token, text)? == Canonical::Value && text != "\"\""),
+    }
+}
+
 /// Digests the subject attribute: HMAC-SHA-256 of its canonical text, 64 bits, never [`NO_SUBJECT`].
 #[derive(Clone, Debug)]
 pub struct Subjects {
@@ -47,18 +62,9 @@ impl Subjects {
     /// # Errors
     /// As [`digest`](Self::digest).
     pub fn digest_once(&self, token: Token<'_>) -> Result<u64, CellError> {
-        match token {
-            Token::Absent | Token::Null => Ok(NO_SUBJECT),
-            Token::Structure(_) => Err(self.attribute.typing.refuses("an array or an object")),
-            token => {
-                let mut text = String::new();
-                Ok(match self.attribute.typing.canonical(token, &mut text)? {
-                    // An empty name is nobody's.
-                    Canonical::Value if text != "\"\"" => self.digest_canonical(&text),
-                    _ => NO_SUBJECT,
-                })
-            }
-        }
+        let mut text = String::new();
+        let is_named = canonical_name(&self.attribute, token, &mut text)?;
+        Ok(if is_named { self.digest_canonical(&text) } else { NO_SUBJECT })
     }
 
     /// The digest of a canonical text: for erasing a subject by name.

@@ -7,6 +7,7 @@ use crate::io::file::{FileSource, SourceError};
 use crate::io::input::{Closed, InputBatch, Limits, Place, Ranges};
 use crate::io::subject_share::SubjectShare;
 use crate::records::raw::Coordinate;
+use crate::records::schema::SubjectAttribute;
 use crate::release::sink::Rejected;
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -27,7 +28,7 @@ pub struct FileReader<'a> {
     pub width: usize,
     pub limits: Limits,
     /// The attribute that names the subject.
-    pub subject: Option<usize>,
+    pub subject: Option<SubjectAttribute>,
     /// Attributes that joins bring: what the file has of them is not looked at.
     pub joined: Vec<usize>,
     /// The files are one batch, as far as memory goes.
@@ -135,7 +136,7 @@ impl FileReader<'_> {
     fn read_batch(&mut self) -> Read {
         let Self { source, stop, .. } = self;
         let mut batch = InputBatch::new(self.width, 0);
-        let mut share = SubjectShare::new(self.subject, &self.limits);
+        let mut share = SubjectShare::new(self.subject.clone(), &self.limits);
         let mut rejected: Vec<(Coordinate, RejectionReason)> = Vec::new();
         let Limits { max_records, max_bytes, max_wait, max_age, .. } = self.limits;
         let max_records = usize::try_from(max_records).unwrap_or(usize::MAX);

@@ -82,7 +82,7 @@ pub fn run_file(
         source,
         width: schema.attributes.len(),
         limits: memory::closing(&config, &schema),
-        subject: schema.subject,
+        subject: schema.subject_attribute(),
         joined: schema.joined(),
         is_whole: config.batch.is_whole,
         watcher,

@@ -308,7 +308,7 @@ impl Start<'_> {
             messages: messages(config, schema, file, telemetry).map_err(RunError::Configuration)?,
             width: schema.attributes.len(),
             closing: closing(config, schema),
-            subject: schema.subject,
+            subject: schema.subject_attribute(),
             feed: feed_in,
             commands: commands_out,
             stop: Arc::clone(&reader_stop),

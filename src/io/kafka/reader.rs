@@ -11,6 +11,7 @@ use crate::io::input::{Closed, Limits, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
 use crate::io::subject_share::SubjectShare;
 use crate::records::raw::Coordinate;
+use crate::records::schema::SubjectAttribute;
 use crate::release::sink::Rejected;
 use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -62,7 +63,7 @@ pub struct Reader {
     /// When a batch is closed.
     pub closing: Limits,
     /// The attribute that names the subject.
-    pub subject: Option<usize>,
+    pub subject: Option<SubjectAttribute>,
     /// Where batches and notices go.
     pub feed: Sender<Feed>,
     /// What the daemon asks of the reader.
@@ -101,7 +102,7 @@ impl Reader {
     }
 
     fn filling(&self, epoch: u64) -> Filling {
-        Filling::new(self.width, epoch, SubjectShare::new(self.subject, &self.closing))
+        Filling::new(self.width, epoch, SubjectShare::new(self.subject.clone(), &self.closing))
     }
 
     fn read(&self) -> Result<(), KafkaFailure> {
