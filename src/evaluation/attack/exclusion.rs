@@ -4,29 +4,27 @@
 //! the same batch: they would have left there. Who is left is as likely as another. Chance is the same outsider who strikes nobody
 //! out, so that a rate above it is what exclusion gives.
 
-use super::release::{Effort, Known, Release};
+use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
 use crate::records::codebook::{CellId, Code};
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tries `effort.targets` lines of classes that are not exact.
-pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {
-    let known = release.known();
-    let views: Vec<View<'_>> = known.iter().map(|group| View::of(release, group)).collect();
-    let mut places: Vec<(usize, usize)> = Vec::new();
-    for (at, (view, group)) in views.iter().zip(&known).enumerate() {
-        places.extend((0..group.group.lines).filter(|&line| view.is_coarse(line)).map(|line| (at, line)));
-    }
-    places.shuffle(dice);
-    places.truncate(effort.targets);
+/// Tries every line of every class that is not exact. The rates of a class add up to 1 as long as anybody is left of it, whoever is struck out,
+/// so that a mean shows nothing: each line is judged.
+pub fn run(release: &Release<'_>) -> Vec<Yield> {
     let mut trials = Trials::default();
-    for (at, line) in places {
-        let (right, chance) = views[at].narrowed(line);
-        trials.add_to(&known[at].shape.name, right, chance);
+    for group in &release.known() {
+        let view = View::of(release, group);
+        for members in view.lines.values().filter(|members| view.is_coarse(members[0])) {
+            let of_batch = |a: &usize, b: &usize| group.origins[*a].batch == group.origins[*b].batch;
+            for members in members.chunk_by(of_batch) {
+                let narrowed = view.narrowed(members);
+                narrowed.iter().for_each(|(right, chance)| trials.add_to(&group.shape.name, *right, *chance));
+            }
+        }
     }
-    vec![trials.sum_up("exclusion", "what left finer in the batch".to_owned(), Some(release.in_batch()))]
+    let found = trials.sum_up("exclusion", "what left finer in the batch".to_owned(), Some(release.in_batch()));
+    vec![found.of_each_trial()]
 }
 
 /// A group as its classes.
@@ -57,23 +55,23 @@ impl<'a> View<'a> {
         self.known.shape.quasi.iter().zip(&cells).any(|(&a, &cell)| !self.release.facts[a].get(cell).exact)
     }
 
-    /// How probably a line is its person's: with the others struck out, and without.
-    fn narrowed(&self, line: usize) -> (f64, f64) {
-        let (class, batch) = (self.known.class(line), self.known.origins[line].batch);
+    /// By line of a class in a batch, how probably it is its person's: with the others struck out, and without.
+    fn narrowed(&self, members: &[usize]) -> Vec<(f64, f64)> {
+        let Some(&first) = members.first() else { return Vec::new() };
+        let (class, batch) = (self.known.class(first), self.known.origins[first].batch);
+        let person = |member: usize| self.known.person(&self.release.people, member);
         let mut codes_of: BTreeMap<u32, BTreeSet<Vec<Code>>> = BTreeMap::new();
-        for &member in &self.lines[&class] {
-            if self.known.origins[member].batch == batch {
-                let person = self.known.person(&self.release.people, member);
-                codes_of.entry(person).or_default().insert(self.codes(member));
-            }
+        for &member in members {
+            codes_of.entry(person(member)).or_default().insert(self.codes(member));
         }
         let mut struck: BTreeMap<Vec<Code>, bool> = BTreeMap::new();
         let mut is_struck =
             |codes: &Vec<Code>| *struck.entry(codes.clone()).or_insert_with(|| self.leaves_finer(codes, &class, batch));
-        let left = codes_of.values().filter(|codes| !codes.iter().all(&mut is_struck)).count();
-        let own = self.known.person(&self.release.people, line);
-        let own_left = codes_of.get(&own).is_some_and(|codes| !codes.iter().all(&mut is_struck));
-        (if own_left { 1.0 / left as f64 } else { 0.0 }, 1.0 / codes_of.len().max(1) as f64)
+        let is_left =
+            |(person, codes): (&u32, &BTreeSet<Vec<Code>>)| (!codes.iter().all(&mut is_struck)).then_some(*person);
+        let left: BTreeSet<u32> = codes_of.iter().filter_map(is_left).collect();
+        let rate = |member: usize| if left.contains(&person(member)) { 1.0 / left.len() as f64 } else { 0.0 };
+        members.iter().map(|&member| (rate(member), 1.0 / codes_of.len() as f64)).collect()
     }
 
     /// The raw values of a line.

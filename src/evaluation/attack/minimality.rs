@@ -41,9 +41,17 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
             }
         }
     }
+    let (mut what, mut beside_what, mut who) = (Trials::default(), Trials::default(), Trials::default());
+    // Each hidden cell has its crowd: all are tried.
+    for &(at, attribute, line) in &hidden {
+        let group = &known[at];
+        let cell = group.group.column(attribute).map_or(0, |column| column[line]);
+        let people =
+            hiding.get(&(at, attribute, group.origins[line].batch, group.class(line), cell)).map_or(1, BTreeSet::len);
+        who.add_to(&group.shape.name, 1.0 / people.max(1) as f64, 1.0 / release.population.max(1) as f64);
+    }
     hidden.shuffle(dice);
     hidden.truncate(effort.targets);
-    let (mut what, mut beside_what, mut who) = (Trials::default(), Trials::default(), Trials::default());
     for (at, attribute, line) in hidden {
         let (group, origin) = (&known[at], known[at].origins[line]);
         let cell = group.group.column(attribute).map_or(0, |column| column[line]);
@@ -72,8 +80,6 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         for (trials, guess) in [&mut what, &mut beside_what].into_iter().zip(guesses) {
             trials.add_to(name, f64::from(u8::from(guess == Some(own))), guess.map_or(0.0, share));
         }
-        let people = hiding.get(&(at, attribute, origin.batch, class, cell)).map_or(1, BTreeSet::len);
-        who.add_to(name, 1.0 / people.max(1) as f64, 1.0 / release.population.max(1) as f64);
     }
     let crowd = release.promises.crowd.max(1) as f64;
     vec![
@@ -81,6 +87,7 @@ pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<
         beside_what
             .sum_up("minimality", "that a cell hides, and what its class shows: its value".to_owned(), Some(HALF))
             .or_by_chance(),
-        who.sum_up("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd)),
+        who.sum_up("minimality", "that a person hides: the cell's people".to_owned(), Some(1.0 / crowd))
+            .of_each_trial(),
     ]
 }

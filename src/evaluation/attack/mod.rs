@@ -70,7 +70,7 @@ pub fn run(release: &Release<'_>, effort: Effort, tell: &dyn Fn(&'static str)) -
     tell("composition");
     yields.extend(composition::run(release, effort, &mut dice));
     tell("exclusion and downcoding");
-    yields.extend(exclusion::run(release, effort, &mut dice));
+    yields.extend(exclusion::run(release));
     yields.extend(downcoding::run(release));
     tell("sensitive values");
     yields.extend(homogeneity::run(release));

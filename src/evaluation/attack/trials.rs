@@ -11,9 +11,9 @@ pub enum Judgement {
     EachTrial,
     /// The mean, and that of every group, stays at or below the bound.
     Mean,
-    /// The same, or at or below 1.5 × chance: what most people have is found by chance alone.
+    /// The same, or at or below what chance allows ([`allowed_by_chance`]): what most people have is found by chance alone.
     MeanOrChance,
-    /// Nothing is promised: the mean, and that of every group, stays at or below 1.5 × chance.
+    /// Nothing is promised: the mean, and that of every group, stays at or below what chance allows ([`allowed_by_chance`]).
     Chance,
     /// Nothing is promised or judged: measured and published (docs/methods.md §14.3).
     Open,
@@ -49,8 +49,11 @@ pub struct Yield {
     pub interval: [f64; 2],
     /// What guessing without the release gives.
     pub chance: f64,
-    /// The group whose interval begins highest; none where trials belong to no group.
+    /// The group whose interval begins highest above its own limit; none where trials belong to no group.
     pub worst_group: Option<GroupYield>,
+    /// All groups: each has its own chance, and is judged by it.
+    #[serde(skip)]
+    pub groups: Vec<GroupYield>,
     /// Mean probability of being right in the tenth of the trials in which it is highest.
     pub worst_decile: f64,
     /// Share of the trials that are right more probably than the bound; 0 without a bound.
@@ -64,24 +67,50 @@ pub struct Yield {
 /// Rounding of probabilities, which is no finding.
 const EPSILON: f64 = 1e-9;
 
+/// The rate that what guessing gives allows: 1.5 × chance, and at most half of the way from chance to 1, which is less where most guesses are right.
+fn allowed_by_chance(chance: f64) -> f64 {
+    (1.5 * chance).min((1.0 + chance) / 2.0)
+}
+
 impl Yield {
     /// The same, where nothing is promised or judged.
     #[must_use]
     pub fn measured_only(self) -> Self {
-        Self { judged: Judgement::Open, ..self }
+        self.judged_by(Judgement::Open)
     }
 
     /// The same, where every single trial is promised to stay below the bound.
     #[must_use]
     pub fn of_each_trial(self) -> Self {
-        Self { judged: Judgement::EachTrial, ..self }
+        self.judged_by(Judgement::EachTrial)
     }
 
     /// The same, where what most people have may be found by chance more often than the bound says.
     #[must_use]
     pub fn or_by_chance(self) -> Self {
         let judged = if self.bound.is_some() { Judgement::MeanOrChance } else { Judgement::Chance };
-        Self { judged, ..self }
+        self.judged_by(judged)
+    }
+
+    fn judged_by(mut self, judged: Judgement) -> Self {
+        self.judged = judged;
+        let beyond = |group: &GroupYield| {
+            let limit = self.limit(group.chance);
+            group.interval[0] - if limit.is_finite() { limit } else { 0.0 }
+        };
+        let worst = self.groups.iter().reduce(|worst, next| if beyond(next) > beyond(worst) { next } else { worst });
+        self.worst_group = worst.cloned();
+        self
+    }
+
+    /// What a rate is promised to stay below, by what guessing gives.
+    fn limit(&self, chance: f64) -> f64 {
+        match (self.judged, self.bound) {
+            (Judgement::Open, _) => f64::INFINITY,
+            (Judgement::EachTrial | Judgement::Mean, Some(bound)) => bound + EPSILON,
+            (Judgement::MeanOrChance, Some(bound)) => bound.max(allowed_by_chance(chance)) + EPSILON,
+            (_, _) => allowed_by_chance(chance) + EPSILON,
+        }
     }
 
     /// Whether nothing is promised or judged.
@@ -92,13 +121,8 @@ impl Yield {
     /// Whether a promise is broken: the whole interval of the mean, or of a group, lies above what is promised, or where every trial is
     /// promised to stay below the bound, any is above.
     pub fn is_above(&self) -> bool {
-        let limit = |chance: f64| match (self.judged, self.bound) {
-            (Judgement::Open, _) => f64::INFINITY,
-            (Judgement::EachTrial | Judgement::Mean, Some(bound)) => bound + EPSILON,
-            (Judgement::MeanOrChance, Some(bound)) => bound.max(1.5 * chance) + EPSILON,
-            (_, _) => 1.5 * chance + EPSILON,
-        };
-        self.is_above_limit(&limit) || self.judged == Judgement::EachTrial && self.share_above > 0.0
+        self.is_above_limit(&|chance| self.limit(chance))
+            || self.judged == Judgement::EachTrial && self.share_above > 0.0
     }
 
     /// Whether the whole interval of the mean, or of a group, lies above a share.
@@ -109,7 +133,7 @@ impl Yield {
     /// `limit` by what guessing gives.
     fn is_above_limit(&self, limit: &dyn Fn(f64) -> f64) -> bool {
         let mean = self.trials > 0 && self.interval[0] > limit(self.chance);
-        mean || self.worst_group.as_ref().is_some_and(|group| group.interval[0] > limit(group.chance))
+        mean || self.groups.iter().any(|group| group.interval[0] > limit(group.chance))
     }
 }
 
@@ -154,23 +178,26 @@ impl Trials {
             let (number, rate) = (trials as f64, right / trials as f64);
             GroupYield { group, trials, rate, interval: wilson(rate, number), chance: chance / number }
         });
-        let worst_group = groups.reduce(|worst, next| if next.interval[0] > worst.interval[0] { next } else { worst });
+        let groups: Vec<GroupYield> = groups.collect();
         let above = self.right.iter().filter(|right| bound.is_some_and(|bound| **right > bound + EPSILON)).count();
         self.right.sort_unstable_by(|a, b| b.total_cmp(a));
         let tenth = self.right.len().div_ceil(10);
-        Yield {
+        let judged = if bound.is_some() { Judgement::Mean } else { Judgement::Chance };
+        let found = Yield {
             attack,
             given,
             trials,
             rate,
             interval: if trials == 0 { [0.0, 1.0] } else { wilson(rate, number) },
             chance: self.chance / number,
-            worst_group,
+            worst_group: None,
+            groups,
             worst_decile: self.right[..tenth].iter().sum::<f64>() / tenth.max(1) as f64,
             share_above: above as f64 / number,
             bound,
-            judged: if bound.is_some() { Judgement::Mean } else { Judgement::Chance },
-        }
+            judged,
+        };
+        found.judged_by(judged)
     }
 }
 
@@ -228,6 +255,31 @@ mod tests {
         one.add(0.25, 0.0);
         let found = one.sum_up("test", String::new(), Some(0.2));
         assert!(!found.is_above() && found.of_each_trial().is_above(), "one line below its crowd");
+    }
+
+    /// A group that guessing finds as often hides none that it does not find.
+    #[test]
+    fn each_group_is_judged_by_its_own_chance() {
+        for leaking in ["a", "z"] {
+            let mut trials = Trials::default();
+            (0..100).for_each(|_| trials.add_to("m", 1.0, 1.0));
+            (0..100).for_each(|_| trials.add_to(leaking, 1.0, 0.5));
+            let found = trials.sum_up("test", String::new(), Some(0.2)).or_by_chance();
+            assert_eq!(found.worst_group.as_ref().map(|group| group.group.as_str()), Some(leaking));
+            assert!(found.is_above(), "{found:?}");
+        }
+    }
+
+    /// Where most guesses are right, 1.5 × chance is more than anybody can be right.
+    #[test]
+    fn what_most_people_have_is_no_excuse_for_finding_everybody() {
+        let of = |right: f64, chance: f64| {
+            let mut trials = Trials::default();
+            (0..1_000).for_each(|_| trials.add(right, chance));
+            trials.sum_up("test", String::new(), Some(0.2)).or_by_chance().is_above()
+        };
+        assert!(of(1.0, 0.8) && of(0.97, 0.7) && !of(0.85, 0.8) && !of(1.0, 1.0));
+        assert!(of(0.8, 0.4) && !of(0.58, 0.4) && !of(0.19, 0.01));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 use super::*;
 use crate::evaluation::attack::stage::{SCHEMA, Stage, promised, record};
-use rand::SeedableRng;
 
 /// Five people of 30 and 31 leave as a decade. In the next batch ten leave exactly, and one of 32 beside a 31 as the decade.
 fn stage(last: usize) -> Stage {
@@ -21,16 +20,36 @@ fn stage(last: usize) -> Stage {
 
 #[test]
 fn who_would_have_left_exactly_is_struck_out() {
-    let (stage, mut dice) = (stage(32), ChaCha8Rng::seed_from_u64(0));
+    let stage = stage(32);
     let release = stage.release(promised(5));
     let known = release.known();
     let view = View::of(&release, &known[0]);
-    assert_eq!(view.narrowed(0), (0.2, 0.2), "nothing left exactly in this batch");
-    assert_eq!(view.narrowed(15), (1.0, 0.5), "the other is struck out");
-    assert_eq!(view.narrowed(16), (0.0, 0.5), "and is not found");
-    let yielded = run(&release, Effort { targets: 100, known: 1, seed: 0 }, &mut dice).remove(0);
+    assert_eq!(view.narrowed(&[0, 1, 2, 3, 4]), vec![(0.2, 0.2); 5], "nothing left exactly in this batch");
+    assert_eq!(view.narrowed(&[15, 16]), [(1.0, 0.5), (0.0, 0.5)], "the other is struck out, and is not found");
+    let yielded = run(&release).remove(0);
     assert_eq!(yielded.trials, 7);
-    assert!((yielded.rate - (5.0 * 0.2 + 1.0) / 7.0).abs() < 1e-12, "{yielded:?}");
+    assert!((yielded.rate - (5.0 * 0.2 + 1.0) / 7.0).abs() < 1e-12 && yielded.is_above(), "{yielded:?}");
+}
+
+/// A mean over the lines of a class is that of chance, whoever is struck out.
+#[test]
+fn one_person_who_is_left_is_found_among_many_classes() {
+    let mut records = String::new();
+    let mut lines: Vec<(u32, u64, &[usize])> = Vec::new();
+    for row in 0..1_000 {
+        // In each batch ten leave exactly, and ten as a decade.
+        let age = if row % 20 < 10 { 30 } else { 31 + usize::from(row > 15) };
+        records += &record(row, 0, 0, age, "flu");
+        let level: &[usize] = if row % 20 < 10 { &[0] } else { &[1] };
+        lines.push((row as u32, row as u64 / 20, level));
+    }
+    let sound = Stage::new(SCHEMA, &records).group(&[3], &[], &lines);
+    let found = run(&sound.release(promised(5))).remove(0);
+    assert!(!found.is_above(), "{found:?}");
+    // Six of a decade would have left exactly.
+    let spoiled = records.replacen("\"age\":31", "\"age\":30", 6);
+    let found = run(&Stage::new(SCHEMA, &spoiled).group(&[3], &[], &lines).release(promised(5))).remove(0);
+    assert!(found.is_above() && (found.rate - found.chance).abs() < 1e-3, "{found:?}");
 }
 
 /// The same by looking at every class that is shown, and every value.
