@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub source: (String, i32, i64),
     pub element: Option<u32>,
     pub batch: u64,
+    /// Stamp of the batch, milliseconds since 1970.
+    pub time: Option<i64>,
     pub group: String,
     /// Line of the group's output.
     pub line: u64,

@@ -8,7 +8,6 @@ use super::spelled::Spelled;
 use super::told::Told;
 use crate::anonymity::planner::GroupShape;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// A crowd and where it is seen first.
 #[derive(Default)]
@@ -43,6 +42,8 @@ pub(super) fn count(
     };
     let (mut classes, mut in_batch) = (BTreeMap::<Vec<&str>, Crowd>::new(), BTreeMap::<_, Crowd>::new());
     let mut values = BTreeMap::<(usize, &str, Option<u64>), Crowd>::new();
+    // By attribute, cell, batch and class, who shows a cell that is not exact.
+    let mut hidden = BTreeMap::<(usize, &str, u64, Vec<&str>), Crowd>::new();
     let mut of_person = BTreeMap::<(u64, Option<u32>), Vec<usize>>::new();
     for (line, cells) in group.lines.iter().enumerate() {
         let class: Vec<&str> = quasi.iter().map(|&at| cells[at].as_str()).collect();
@@ -52,9 +53,17 @@ pub(super) fn count(
                 of_person.entry((told[line].batch, told[line].person)).or_default().push(line);
             }
         }
-        classes.entry(class).or_default().add(line, who(line));
-        for &at in sensitive.iter().filter(|&&at| group.spelled[line][at] != Spelled::Suppressed) {
+        classes.entry(class.clone()).or_default().add(line, who(line));
+        for &at in &sensitive {
             let batch = told.map(|told| told[line].batch);
+            if let (Some(batch), Some(person)) = (batch, who(line))
+                && group.spelled[line][at] != Spelled::Exact
+            {
+                hidden.entry((at, cells[at].as_str(), batch, class.clone())).or_default().add(line, Some(person));
+            }
+            if group.spelled[line][at] == Spelled::Suppressed {
+                continue;
+            }
             values.entry((at, cells[at].as_str(), batch)).or_default().add(line, who(line));
         }
     }
@@ -75,6 +84,14 @@ pub(super) fn count(
     for ((at, ..), crowd) in &values {
         judge(crowd, asked.crowd, "a sensitive value has its own crowd", Some(&group.names[*at]));
     }
+    for ((at, ..), crowd) in &hidden {
+        judge(
+            crowd,
+            asked.crowd,
+            "a sensitive cell hides in a crowd of its class in its batch",
+            Some(&group.names[*at]),
+        );
+    }
     for lines in of_person.values().filter(|lines| asked.lines > 0 && lines.len() > asked.lines) {
         let promise = "a person has no more lines in a batch than `max_lines_per_subject`";
         findings.note(promise, &group.file, group.place(lines[0]), None, Some([lines.len(), asked.lines]));
@@ -86,25 +103,6 @@ pub(super) fn count(
         classes: classes.len() as u64,
         smallest_class: smallest(classes.values().map(|crowd| crowd.who.len()).min()),
         smallest_class_in_batch: told.map(|_| smallest(in_batch.values().map(|crowd| crowd.who.len()).min())),
-    }
-}
-
-/// Lines of a batch are sorted by their bytes, joined rows over all groups: their order says nothing.
-pub(super) fn sorted(groups: &[Group], told: &[Vec<Told>], findings: &mut Findings) {
-    let mut files: BTreeMap<&Path, Vec<(usize, u64, &str)>> = BTreeMap::new();
-    for (group, told) in groups.iter().zip(told) {
-        let lines = group.bytes.iter().zip(told).enumerate();
-        let placed = lines.map(|(line, (bytes, told))| (group.place(line), told.batch, bytes.as_str()));
-        files.entry(&group.file).or_default().extend(placed);
-    }
-    for (file, mut lines) in files {
-        lines.sort_unstable_by_key(|(place, ..)| *place);
-        for pair in lines.windows(2) {
-            let [(_, batch, before), (place, next, after)] = pair else { continue };
-            if batch == next && before > after {
-                findings.note("lines of a batch are sorted by their bytes", file, *place, None, None);
-            }
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The lines of a release and their form.
 
 use super::finding::Findings;
-use super::spelled::{Spelled, Spelling};
+use super::spelled::{Spelled, Spelling, is_compact};
 use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, Unknown};
 use crate::config::{Config, Format, JOINED};
@@ -152,9 +152,15 @@ impl Group {
     ) -> Result<(), EvaluationError> {
         let nested = is_nested(config);
         let unreadable = |source| EvaluationError::Release { path: path.to_owned(), source };
-        let lines = BufReader::new(open_text(path).map_err(unreadable)?).lines();
+        let invalid = |_| std::io::Error::from(std::io::ErrorKind::InvalidData);
+        let lines = BufReader::new(open_text(path).map_err(unreadable)?).split(b'\n');
         for (number, line) in lines.enumerate() {
-            let line = line.map_err(unreadable)?;
+            // A carriage return before the line break belongs to the line.
+            let line = line.and_then(|line| String::from_utf8(line).map_err(invalid)).map_err(unreadable)?;
+            if !is_compact(&line) {
+                let promise = "a line is spelled in one way: its cells say all of it";
+                findings.note(promise, path, number, None, None);
+            }
             let mut cells = vec![String::new(); self.attributes.len()];
             match serde_json::from_str::<Object>(&line) {
                 Err(_) => findings.note("a line is a JSON object", path, number, None, None),

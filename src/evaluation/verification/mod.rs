@@ -5,15 +5,21 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `lines` | the files of a release, line by line, and what is wrong with their form |
-//! | `spelled` | whether a cell is a value of its attribute, or a label of its hierarchy |
+//! | `spelled` | whether a line is written in one way, and a cell is a value of its attribute, or a label of its hierarchy |
 //! | `told` | what a lineage says of the lines |
 //! | `counts` | crowds, by class, batch and sensitive value |
+//! | `models` | diversity of the sensitive values of a class |
+//! | `order` | the order of lines |
+//! | `repetition` | lines of a person in a group that does not change |
 //! | `shared` | attributes that stand in several groups |
 //! | `finding` | what the configuration asks for, what is broken, and where |
 
 mod counts;
 mod finding;
 mod lines;
+mod models;
+mod order;
+mod repetition;
 mod shared;
 mod spelled;
 mod told;
@@ -21,6 +27,7 @@ mod told;
 pub use finding::{Broken, GroupCount, Recount};
 
 use super::error::EvaluationError;
+use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Rows};
 use crate::records::schema::Schema;
@@ -63,7 +70,11 @@ pub fn recount(
     if let Some(told) = &told {
         counts::forced(&groups, told, &asked, &mut findings);
         shared::judge(&groups, told, &asked, &mut findings);
-        counts::sorted(&groups, told, &mut findings);
+        order::sorted(config, &groups, told, &mut findings);
+        for ((group, shape), told) in groups.iter().zip(shapes).zip(told) {
+            models::judge((schema, &privacy.model), (group, shape), told, asked.people, &mut findings);
+        }
+        judge_repetition(config, schema, (&groups, shapes), told, &mut findings);
     }
     Ok(Recount {
         counted: if told.is_some() && asked.people { "people" } else { "lines" },
@@ -73,18 +84,39 @@ pub fn recount(
         kept: findings.is_empty(),
         broken_in_all: findings.in_all(),
         broken: findings.into_first(),
-        not_checked: not_checked(config, told.is_some(), asked.people),
+        not_checked: not_checked(config, told.as_deref(), asked.people),
     })
 }
 
+/// Counts what the groups that do not change say of a person over the batches, where that is limited.
+fn judge_repetition(
+    config: &Config,
+    schema: &Schema,
+    (groups, shapes): (&[lines::Group], &[GroupShape]),
+    told: &[Vec<told::Told>],
+    findings: &mut Findings,
+) {
+    let privacy = &config.privacy;
+    if schema.subject.is_none() || privacy.longest_delay().is_zero() {
+        return;
+    }
+    let window_ms = i64::try_from(privacy.static_window.as_millis()).unwrap_or(i64::MAX);
+    let shared = in_several(shapes.iter().map(|shape| shape.quasi.as_slice()));
+    for ((group, shape), told) in groups.iter().zip(shapes).zip(told) {
+        if repetition::is_declared_static(schema, shape, &shared) {
+            repetition::judge(group, told, window_ms, findings);
+        }
+    }
+}
+
 /// What bytes, or bytes and a lineage, cannot show.
-fn not_checked(config: &Config, told: bool, people: bool) -> Vec<&'static str> {
+fn not_checked(config: &Config, told: Option<&[Vec<told::Told>]>, people: bool) -> Vec<&'static str> {
     let mut open = vec![
-        "exclusion and hidden sensitive values: they need the records before",
+        "exclusion, and which values hide behind a sensitive cell: they need the records before",
         "counting over generalized labels: single cells are counted",
     ];
-    if !told {
-        open.push("crowds inside batches (they are counted over the whole release), lines of one person, and forced pairs: they need --lineage");
+    if told.is_none() {
+        open.push("crowds inside batches (they are counted over the whole release), lines of one person, order, and forced pairs: they need --lineage");
         if config.sink.rows == Rows::Joined {
             open.push("rows in which every cell is missing: without --lineage they belong to no group");
         }
@@ -92,8 +124,12 @@ fn not_checked(config: &Config, told: bool, people: bool) -> Vec<&'static str> {
             open.push("people: lines are counted, of which one person may have several");
         }
     }
-    if !config.privacy.model.is_empty() {
-        open.push("the privacy models beside k");
+    let is_timed = |told: &[Vec<told::Told>]| told.iter().flatten().all(|told| told.time.is_some());
+    if people && !told.is_some_and(is_timed) {
+        open.push("lines of one person over several batches: they need --lineage with the times of the batches");
+    }
+    if config.privacy.model.iter().any(|model| told.is_none() || !models::is_judged(model)) {
+        open.push("the privacy models beside k, but for l_diversity where there is a lineage");
     }
     open
 }

@@ -204,3 +204,43 @@ fn later(first: i64) -> impl Iterator<Item = i64> {
     const DAY: i64 = moment::DAY;
     [0, 1_000, 60_000, 3_600_000, DAY, 7 * DAY, 31 * DAY, 92 * DAY, 366 * DAY].into_iter().map(move |span| first + span)
 }
+
+/// Returns true for JSON without white space around its tokens, in which each string has the escapes that it needs and no other.
+pub(super) fn is_compact(line: &str) -> bool {
+    let mut rest = line;
+    while let Some(at) = rest.find(|c: char| c == '"' || c.is_whitespace()) {
+        let string = &rest[at..];
+        if !string.starts_with('"') {
+            return false;
+        }
+        let mut escaped = false;
+        let end = string.bytes().skip(1).position(|byte| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            ends
+        });
+        let Some(end) = end.map(|end| end + 2) else { return false };
+        let read = serde_json::from_str::<String>(&string[..end]);
+        if read.is_ok_and(|text| serde_json::Value::from(text).to_string() != string[..end]) {
+            return false;
+        }
+        rest = &string[end..];
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_and_escapes_are_no_place_to_write_in() {
+        for line in [r#"{"a b":" c\"\\","d":[1,null,{"e":"\n"}]}"#, "{}", r#"{"ä":"*"}"#] {
+            assert!(is_compact(line), "{line}");
+        }
+        let spaced = ["{\"a\": 1}", "{\"a\":1} ", "{\"a\":1}\r", "{\"a\":1,\t\"b\":2}"];
+        for line in spaced.into_iter().chain([r#"{"\u0061":1}"#, r#"{"a":"\u00e4"}"#, r#"{"a":"\/"}"#, r#"{"a":"x"#]) {
+            assert!(!is_compact(line), "{line}");
+        }
+    }
+}

@@ -16,6 +16,8 @@ pub(super) struct Told {
     pub record: u32,
     /// Its person, numbered by first sight; none for nobody.
     pub person: Option<u32>,
+    /// Stamp of its batch, milliseconds since 1970; none where the lineage has none.
+    pub time: Option<i64>,
 }
 
 /// Numbers by first sight.
@@ -49,7 +51,7 @@ pub(super) fn read(path: &Path, groups: &[Group]) -> Result<Vec<Vec<Told>>, Eval
         let place = place.ok_or_else(|| refused("a line that the release has not, or that is another group's"))?;
         let record = number(&mut records, (entry.source, entry.element));
         let person = entry.subject.map(|subject| number(&mut people, subject));
-        *place = Some(Told { batch: entry.batch, record, person });
+        *place = Some(Told { batch: entry.batch, record, person, time: entry.time });
         counts[group] += 1;
     }
     let told = told.into_iter().zip(groups).zip(counts);

@@ -94,6 +94,7 @@ impl FileSink {
                         source: (&self.names.source, coordinate.partition, coordinate.offset),
                         element: coordinate.index(),
                         batch: envelope.sequence,
+                        time: envelope.clock_ms,
                         group: &self.names.groups[group],
                         line: self.lines[output],
                         subject: (subject != 0).then(|| format!("{subject:016x}")),
@@ -195,6 +196,8 @@ struct LineageEntry<'a> {
     element: Option<u32>,
     /// Sequence number of the batch.
     batch: u64,
+    /// Stamp of the batch, milliseconds since 1970.
+    time: i64,
     /// The group that the fragment left in.
     group: &'a str,
     /// Line of the group's output, from 0, without a header.
@@ -221,12 +224,13 @@ mod tests {
             source: ("wearable.ndjson", 0, 70),
             element: None,
             batch: 5,
+            time: 1_700_000_000_000,
             group: "main",
             line: 9,
             subject: Some(format!("{:016x}", 0xab01)),
         };
         let line = |entry: LineageEntry<'_>| String::from_utf8(entry.to_line()).unwrap();
-        let expected = "{\"source\":[\"wearable.ndjson\",0,70],\"batch\":5,\"group\":\"main\",\"line\":9,\"subject\":\"000000000000ab01\"}\n";
+        let expected = "{\"source\":[\"wearable.ndjson\",0,70],\"batch\":5,\"time\":1700000000000,\"group\":\"main\",\"line\":9,\"subject\":\"000000000000ab01\"}\n";
         assert_eq!(line(entry.clone()), expected);
         let element = expected.replace("70],", "70],\"element\":2,");
         assert_eq!(line(LineageEntry { element: Some(2), ..entry.clone() }), element);
