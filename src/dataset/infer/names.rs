@@ -3,7 +3,7 @@
 use crate::risk::identifiers::{Category, words};
 
 /// Words that name a person before a number or code, or alone: research, clinical trials (CDISC), registries and hospitals.
-const PERSON: [&str; 81] = [
+const PERSON: [&str; 91] = [
     // English.
     "subject",
     "participant",
@@ -64,6 +64,17 @@ const PERSON: [&str; 81] = [
     "vpcode",
     "pseudonym",
     "psn",
+    // Numbers that states and health services give to people.
+    "nhs",
+    "ptno",
+    "bsn",
+    "dni",
+    "cpf",
+    "curp",
+    "pesel",
+    "svnr",
+    "insz",
+    "hkid",
     // German, Dutch and Scandinavian.
     "versuchsperson",
     "teilnehmer",
@@ -154,14 +165,17 @@ const VISIT: [&str; 25] = [
     "przypadek",
 ];
 /// Beginnings of words of cases that go on with "number" (`Fallnummer`).
-const CASE_STEMS: [&str; 3] = ["fallnum", "fallnr", "caseid"];
+const CASE_STEMS: [&str; 5] = ["fallnum", "fallnr", "caseid", "casenum", "caseno"];
 /// Last words of the names of identifiers.
-const IDENTIFIER: [&str; 22] = [
+const IDENTIFIER: [&str; 25] = [
     "id",
     "ids",
     "uid",
     "uuid",
     "guid",
+    "deviceid",
+    "casenum",
+    "caseno",
     "key",
     "token",
     "hash",
@@ -430,6 +444,9 @@ mod tests {
             ("recordId", 2),
             ("case_no", 2),
             ("Fallnummer", 2),
+            ("casenum", 2),
+            ("BSN", 3),
+            ("ptno", 3),
             ("visit_number", 0),
             ("hadm_id", 0),
             ("diagnosis_code", 0),
@@ -448,9 +465,16 @@ mod tests {
         ] {
             assert_eq!(Name::new(name).counts_people(), rank, "{name}");
         }
-        for name in
-            ["visit_number", "hadm_id", "session id", "device_id", "Fallnummer", "numéro de séjour", "specimen code"]
-        {
+        for name in [
+            "visit_number",
+            "hadm_id",
+            "session id",
+            "device_id",
+            "deviceid",
+            "Fallnummer",
+            "numéro de séjour",
+            "specimen code",
+        ] {
             assert!(Name::new(name).is_code(), "{name}");
         }
         for name in ["diagnosis_code", "zip code", "body_mass_index", "case", "number_of_children"] {
