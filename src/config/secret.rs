@@ -2,6 +2,7 @@
 
 use super::Telemetry;
 use rand::{TryRngCore, rngs::OsRng};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -12,12 +13,17 @@ use zeroize::Zeroizing;
 /// Fewer bytes than this can be guessed.
 const LEAST_BYTES: usize = 16;
 
+/// Fewer different bytes than this are no draw: zeros, or one character again and again.
+const LEAST_DIFFERENT: usize = 4;
+
 /// Why a secret is not accepted. No variant holds any part of it.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each says it")]
 pub enum SecretError {
     #[error("the secret has {0} bytes; give at least {LEAST_BYTES}, drawn at random")]
     Short(usize),
+    #[error("the secret repeats {0} different bytes and can be guessed; draw it at random")]
+    Repetitive(usize),
 }
 
 /// A secret. Debug prints a placeholder, there is no Display, and its memory is wiped when the last copy goes.
@@ -25,7 +31,7 @@ pub enum SecretError {
 pub struct Secret(Arc<Zeroizing<Vec<u8>>>);
 
 impl Secret {
-    /// A secret of at least 16 bytes; a last line break is not part of it.
+    /// A secret of at least 16 bytes, not the same few again and again; a last line break is not part of it.
     pub fn new(bytes: Vec<u8>) -> Result<Self, SecretError> {
         let mut bytes = Zeroizing::new(bytes);
         if bytes.last() == Some(&b'\n') {
@@ -36,6 +42,10 @@ impl Secret {
         }
         if bytes.len() < LEAST_BYTES {
             return Err(SecretError::Short(bytes.len()));
+        }
+        let different = bytes.iter().collect::<BTreeSet<_>>().len();
+        if different < LEAST_DIFFERENT {
+            return Err(SecretError::Repetitive(different));
         }
         Ok(Self(Arc::new(bytes)))
     }
@@ -230,6 +240,9 @@ mod tests {
 
     #[test]
     fn a_short_secret_is_refused_without_quoting_it() {
+        for guessed in [vec![0; 64], b"AAAAAAAAAAAAAAAA=\n".to_vec()] {
+            assert!(matches!(Secret::new(guessed), Err(SecretError::Repetitive(..=2))));
+        }
         let error = Secret::new(b"canary\n".to_vec()).expect_err("six bytes");
         assert!(matches!(error, SecretError::Short(6)));
         assert!(!format!("{error} {error:?}").contains("canary"));

@@ -122,7 +122,7 @@ mod tests {
             (|c| c.sink.topic = "other".to_owned(), "sink.topic"),
             (|c| c.state.path = "other".into(), "state.path"),
             (|c| c.telemetry.log_format = crate::config::LogFormat::Json, "telemetry.log_format"),
-            (|c| c.secret = crate::config::Secret::new(vec![7; 32]).ok(), "state.secret_file"),
+            (|c| c.secret = crate::config::Secret::new((0..32).collect()).ok(), "state.secret_file"),
             (|c| c.schema.file = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/wearable.toml").into(), "schema.file"),
         ];
         for (change, key) in cases {

@@ -140,7 +140,7 @@ mod tests {
             |c| c.sink.topic = "other".to_owned(),
             |c| c.state.path = "elsewhere".into(),
             |c| c.telemetry.listen = "127.0.0.1:1".to_owned(),
-            |c| c.secret = crate::config::Secret::new(vec![7; 32]).ok(),
+            |c| c.secret = crate::config::Secret::new((0..32).collect()).ok(),
             |c| c.test = vec![crate::config::PolicyTest::default()],
         ];
         for change in same {
