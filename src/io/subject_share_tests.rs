@@ -143,7 +143,7 @@ fn bytes_of_one_subject_do_not_close_a_batch() {
     assert!(share.is_enough(&batch));
 }
 
-/// Whoever spells one name in many ways is one subject, and a name that cannot be read is none.
+/// All spellings of one name are one subject; a name that cannot be read is no subject.
 #[test]
 fn spellings_of_one_name_share_one_limit() {
     let text = ["flood", "flood ", " flood", "flood\u{200b}", "flood\t"].map(Token::Text);
@@ -166,7 +166,7 @@ fn spellings_of_one_name_share_one_limit() {
     }
 }
 
-/// What no record came of closes no batch by its bytes.
+/// Bytes of rejected messages do not close a batch.
 #[test]
 fn bytes_of_rejected_messages_are_not_kept() {
     let limits = limits(100, 1000, 5);

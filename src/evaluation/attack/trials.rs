@@ -257,7 +257,7 @@ mod tests {
         assert!(!found.is_above() && found.of_each_trial().is_above(), "one line below its crowd");
     }
 
-    /// A group that guessing finds as often hides none that it does not find.
+    /// A group with a high rate by chance does not hide a group with a high rate by attack.
     #[test]
     fn each_group_is_judged_by_its_own_chance() {
         for leaking in ["a", "z"] {

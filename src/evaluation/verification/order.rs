@@ -1,4 +1,4 @@
-//! The order in which lines stand: it may say nothing beyond the cells.
+//! Order of the lines of a batch: by their bytes, so that it carries no information beyond the cells.
 
 use super::finding::Findings;
 use super::lines::Group;
@@ -29,8 +29,8 @@ impl Sorted {
     }
 }
 
-/// Lines of a batch are sorted by their bytes, joined rows over all groups: their order says nothing. What a table has no bytes of is written
-/// once more from its cells.
+/// Checks that the lines of each batch are sorted by their bytes, joined rows over all groups. Rows of a table are encoded again from their
+/// cells.
 pub(super) fn sorted(config: &Config, groups: &[Group], told: &[Vec<Told>], findings: &mut Findings) {
     let named =
         groups.iter().flat_map(|group| group.attributes.iter().copied().zip(group.names.iter().map(String::as_str)));

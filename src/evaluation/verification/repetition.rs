@@ -14,8 +14,8 @@ const PROMISE: &str = "what does not change leaves at most twice in any interval
 /// One line in each of the two windows that an interval meets.
 const MOST: usize = 2;
 
-/// Returns true when the schema declares that nothing of a group changes within a person; `shared` attributes are for other groups to say. What
-/// is not declared may have been measured, but for sensitive attributes.
+/// Returns true when the schema declares that nothing of a group changes within a person; `shared` attributes belong to other groups.
+/// Undeclared quasi attributes may have been measured as changing; undeclared sensitive ones never are.
 pub(super) fn is_declared_static(schema: &Schema, shape: &GroupShape, shared: &[usize]) -> bool {
     let mut quasi = shape.quasi.iter().filter(|a| !shared.contains(a)).peekable();
     let mut sensitive = shape.sensitive.iter().peekable();
