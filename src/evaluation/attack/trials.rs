@@ -69,7 +69,7 @@ const EPSILON: f64 = 1e-9;
 
 /// The rate that what guessing gives allows: 1.5 × chance, and at most half of the way from chance to 1, which is less where most guesses are right.
 fn allowed_by_chance(chance: f64) -> f64 {
-    (1.5 * chance).min((1.0 + chance) / 2.0)
+    (1.5 * chance).min(f64::midpoint(1.0, chance))
 }
 
 impl Yield {

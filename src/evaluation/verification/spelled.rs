@@ -220,8 +220,8 @@ pub(super) fn is_compact(line: &str) -> bool {
             ends
         });
         let Some(end) = end.map(|end| end + 2) else { return false };
-        let read = serde_json::from_str::<String>(&string[..end]);
-        if read.is_ok_and(|text| serde_json::Value::from(text).to_string() != string[..end]) {
+        let spelled = serde_json::from_str(&string[..end]).and_then(|text: String| serde_json::to_string(&text));
+        if spelled.is_ok_and(|spelled| spelled != string[..end]) {
             return false;
         }
         rest = &string[end..];
