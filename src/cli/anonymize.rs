@@ -16,7 +16,7 @@ use crate::dataset::{
     Aggregated, AnonymizeError, Anonymized, Attended, Ceiled, Point, Source, Step, anonymize, files_written, frontier,
 };
 use crate::io::file::{Format, whole};
-use crate::records::schema::Schema;
+use crate::start::checked::policy_files;
 use crate::start::findings::Finding;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
@@ -116,10 +116,9 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
         config.sink.format = Some(config::Format::Json);
     }
     let written = args.written(if args.output.is_some() { files_written(&config) } else { Vec::new() });
-    let hierarchies = Schema::hierarchy_files(&config.schema.file);
     let mut read = given;
     read.extend(config.files_read());
-    read.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
+    read.extend(policy_files(&config, &args.config.display().to_string()));
     read.extend(config.files_beside_the_output());
     refuse_overwriting(&written, &read)?;
     if let Some(path) = &args.report {

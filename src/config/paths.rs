@@ -139,6 +139,11 @@ impl Used {
         self.key.starts_with("join[")
     }
 
+    /// Whether a run writes it.
+    fn is_written(&self) -> bool {
+        self.key != "source.path" && !self.is_profiles()
+    }
+
     /// Whether the path is of several files, one of which is that of `other`, or would be, were it there. Links on the way are seen
     /// through.
     fn takes(&self, other: &Self) -> bool {
@@ -236,11 +241,13 @@ fn taken(used: &Used, other: &Used) -> String {
     }
 }
 
-/// A complaint of every file that another key names as well.
+/// A complaint of every file that another key names as well. What is written is compared with everything that is read: a schema or a
+/// secret that a release replaces is lost.
 pub(super) fn clashes(config: &Config) -> Vec<Complaint> {
-    let used = used(config);
+    let (used, read) = (used(config), config.files_read());
     let clash = |(at, file): (usize, &Used)| {
-        let other = used[..at].iter().find(|other| file.clashes(other))?;
+        let read = if file.is_written() { read.as_slice() } else { &[] };
+        let other = used[..at].iter().chain(read).find(|other| file.clashes(other))?;
         let remedy = "name another file: each needs one of its own".to_owned();
         Some(Complaint { key: file.key.to_string(), message: taken(file, other), remedy })
     };
@@ -263,7 +270,8 @@ impl Config {
         let security = self.source.security.files();
         let files = files.chain(security.map(|(key, path)| Used::file(format!("source.security.{key}"), path)));
         let profiles = profiles(self).map(|(key, path)| Used::file(key, path));
-        files.chain(profiles).chain([Used::file("schema.file", &self.schema.file)]).collect()
+        let files = files.chain(profiles).chain([Used::file("schema.file", &self.schema.file)]);
+        files.filter(|used| !empty(&used.path)).collect()
     }
 
     /// The files that a daemon with this configuration would write, its outputs left out.
@@ -272,19 +280,31 @@ impl Config {
         if self.has_state() {
             files.push(Used::directory("state.path", &self.state.path));
         }
-        files.extend(
-            used(self)
-                .into_iter()
-                .filter(|used| !matches!(&*used.key, "source.path" | "sink.path") && !used.is_profiles()),
-        );
+        files.extend(self.files_written().into_iter().filter(|used| used.key != "sink.path"));
         files
     }
 
-    /// What is wrong with writing the lineage there: it is a file that the configuration names already.
-    pub fn lineage_problem(&self, lineage: &Path) -> Option<Problem> {
-        let lineage = Used::new("--lineage".into(), lineage, false);
-        let used = used(self);
-        let other = used.iter().find(|other| lineage.clashes(other))?;
+    /// The files that a run with this configuration writes into a file sink.
+    pub fn files_written(&self) -> Vec<Used> {
+        used(self).into_iter().filter(Used::is_written).collect()
+    }
+
+    /// The first output, a file of `file`, that is one of `others` or the same as another output.
+    pub fn output_problem(&self, file: &str, others: &[Used]) -> Option<Problem> {
+        let written = self.files_written();
+        let problem = |(at, output): (usize, &Used)| {
+            let other = others.iter().chain(&written[..at]).find(|other| output.clashes(other))?;
+            let remedy = "name another file: each needs one of its own";
+            Some(Problem::new(file, &*output.key, taken(output, other), remedy))
+        };
+        written.iter().enumerate().find_map(problem)
+    }
+
+    /// What is wrong with writing the lineage there: it is one of `others`, or a file that the configuration names already.
+    pub fn lineage_problem(&self, lineage: &Path, others: &[Used]) -> Option<Problem> {
+        let lineage = Used::file("--lineage", lineage);
+        let used = [used(self), self.files_read()].concat();
+        let other = used.iter().chain(others).find(|other| lineage.clashes(other))?;
         let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";
         Some(Problem::new("command line", &*lineage.key, taken(&lineage, other), remedy))
     }

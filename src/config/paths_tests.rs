@@ -73,16 +73,46 @@ fn every_pair_of_files_is_compared() {
 }
 
 #[test]
+fn outputs_replace_no_file_that_the_configuration_reads() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let mut read = config(root.path(), None, &[]);
+    read.schema.file = at("schema.toml");
+    read.state.secret_file = Some(at("secret"));
+    read.plan.prime = Some(at("in.ndjson"));
+    read.telemetry.token_file = Some(at("token"));
+    assert!(keys(&read).is_empty(), "the source may be the sample too");
+    for name in ["schema.toml", "secret", "token", "./secret"] {
+        let mut over = read.clone();
+        over.sink.path = at(name);
+        assert_eq!(keys(&over), ["sink.path"], "{name}");
+        let mut over = read.clone();
+        over.sink.dead_letter_path = Some(at(name));
+        assert_eq!(keys(&over), ["sink.dead_letter_path"], "{name}");
+    }
+    let others = [Used::file("the configuration", &at("throng.toml"))];
+    assert_eq!(read.output_problem("throng.toml", &others), None);
+    read.sink.path = at("throng.toml");
+    assert_eq!(read.output_problem("throng.toml", &others).unwrap().key, "sink.path");
+}
+
+#[test]
 fn a_lineage_is_no_file_of_the_configuration() {
     let root = tempfile::tempdir().unwrap();
-    let config = config(root.path(), Some("dead"), &["a", "b"]);
-    let problem = |name: &str| config.lineage_problem(&root.path().join(name));
+    let mut config = config(root.path(), Some("dead"), &["a", "b"]);
+    config.schema.file = root.path().join("schema.toml");
+    config.state.secret_file = Some(root.path().join("secret"));
+    let others = [Used::file("the configuration", &root.path().join("throng.toml"))];
+    let problem = |name: &str| config.lineage_problem(&root.path().join(name), &others);
     assert_eq!(problem("lineage"), None);
     for (name, key) in [
         ("out.a", "sink.path"),
         ("./out.b", "sink.path"),
         ("dead", "sink.dead_letter_path"),
         ("in.ndjson", "source.path"),
+        ("schema.toml", "schema.file"),
+        ("secret", "state.secret_file"),
+        ("throng.toml", "the configuration"),
     ] {
         let problem = problem(name).expect(name);
         assert_eq!(problem.key, "--lineage");

@@ -10,9 +10,10 @@ use super::{field_numbers, memory, messages, nested, output_names, profiles};
 use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::codec::TypedGroup;
-use crate::config::{Config, Format, Problem, SourceKind};
+use crate::config::{Config, Format, Problem, SourceKind, Used};
 use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A stream's configuration with its schema, groups and privacy models. `throng check` makes the same one as
@@ -69,11 +70,8 @@ impl Checked {
             if grown.is_some() {
                 // The configuration has no such group to correct.
                 let key = if compartmented(&treated).is_empty() { "plan.groups" } else { "treatment" };
-                for problem in &mut found {
+                for problem in found.iter_mut().filter(|problem| problem.key.starts_with("group")) {
                     key.clone_into(&mut problem.key);
-                    problem.remedy = problem
-                        .remedy
-                        .replace(", or merge it with another group", ", or choose other groups or treatments");
                 }
             }
             noted(found, &mut problems)
@@ -81,6 +79,7 @@ impl Checked {
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
             problems = output_names::collisions(&config, &schema, &shapes, file);
+            problems.extend(config.output_problem(file, &policy_files(&config, file)));
         }
         if problems.is_empty() {
             let config = Arc::new(config);
@@ -98,6 +97,13 @@ impl Checked {
             guarded(&self.shapes).into_iter().map(|at| self.schema.attributes[at].name.as_str()).collect();
         Telemetry::new(self.config.privacy.k, &names).naming(&searched)
     }
+}
+
+/// Returns the configuration file and the hierarchies of its schema, which no output may replace.
+pub fn policy_files(config: &Config, file: &str) -> Vec<Used> {
+    let hierarchies = Schema::hierarchy_files(&config.schema.file);
+    let hierarchies = hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path));
+    std::iter::once(Used::file("the configuration", Path::new(file))).chain(hierarchies).collect()
 }
 
 /// Notes problems and goes on without what they are about.

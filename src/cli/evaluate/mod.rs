@@ -17,6 +17,7 @@ use crate::evaluation::quality::{Quality, quality};
 use crate::evaluation::queries::errors;
 use crate::evaluation::risk::risks;
 use crate::io::file::whole;
+use crate::start::checked::policy_files;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use rand::SeedableRng;
@@ -89,6 +90,8 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         whole::check(path).map_err(|error| unwritable("the page", path, error))?;
     }
     let Measured { config, original, facts, shapes, groups } = named.read()?;
+    let files = policy_files(&config, &args.config.display().to_string());
+    refuse_overwriting(&written, &[config.files_read(), config.files_written(), files].concat())?;
     let k = config.privacy.crowd();
     let mut dice = ChaCha8Rng::seed_from_u64(args.seed);
     let features = args.features(&original)?;

@@ -16,7 +16,7 @@ use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::transaction::UNTRUTHFUL;
 use crate::records::schema::Schema;
 use crate::release::sink::Sink;
-use crate::start::checked::Checked;
+use crate::start::checked::{Checked, policy_files};
 use crate::start::findings::Finding;
 use crate::start::memory;
 use crate::start::reading::{codec_limits, fields, file_format};
@@ -39,7 +39,8 @@ pub fn run_file(
 ) -> Result<Vec<Finding>, RunError> {
     let options = supervision.options;
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
-    if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path)) {
+    let policy = policy_files(&config, &file);
+    if let Some(problem) = options.lineage.as_deref().and_then(|path| config.lineage_problem(path, &policy)) {
         return Err(RunError::Configuration(vec![problem]));
     }
     let is_job = config.is_job();
