@@ -111,12 +111,6 @@ fn where_groups_cannot_be_chosen_the_message_says_what_to_do() {
     refused(&place, &[("PLAN__PRIME", "empty.ndjson")], &["empty.ndjson", "plan.prime"]);
     refused(&place, &[("PLAN__PRIME", "missing.ndjson")], &["missing.ndjson"]);
     refused(&place, &[("PLAN__PRICE", "0")], &["PLAN__PRICE", "above 0"]);
-    // Groups of one attribute cannot leave as CSV.
-    refused(
-        &place,
-        &[("PLAN__PRICE", "0.0000001"), ("SINK__FORMAT", "csv")],
-        &["plan.groups: ", "one attribute", "CSV"],
-    );
     let both = Place::new(SCHEMA, &format!("{PRICE}[[group]]\nname = \"a\"\nattributes = [\"age\"]\n"));
     both.write("in.ndjson", records(50, 1));
     refused(&both, &[], &["plan.groups", "remove the [[group]]s"]);

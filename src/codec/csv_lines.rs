@@ -15,6 +15,11 @@ impl CsvLines {
     pub fn new(width: usize, separator: u8) -> Self {
         Self { width, separator }
     }
+
+    /// The spelling of a missing value. Readers skip blank lines, so that a row of one cell is never blank.
+    fn missing(&self) -> &'static str {
+        if self.width == 1 { "null" } else { "" }
+    }
 }
 
 impl Encoder for CsvLines {
@@ -23,7 +28,11 @@ impl Encoder for CsvLines {
             if i > 0 {
                 out.push(self.separator);
             }
-            write_cell(text, self.separator, out);
+            if text.is_empty() || *text == "null" {
+                out.extend_from_slice(self.missing().as_bytes());
+            } else {
+                write_cell(text, self.separator, out);
+            }
         }
     }
 
@@ -55,22 +64,21 @@ impl Encoder for CsvLines {
                 let end = rest.find(separator).unwrap_or(rest.len());
                 let bare = &rest[..end];
                 rest = &rest[end..];
-                // Written are these as nothing and as quoted text.
-                if bare == "null" || bare.contains('"') {
-                    return None;
-                }
-                cell.push_str(if bare.is_empty() { "null" } else { bare });
+                // Texts are quoted, and a missing value has one spelling.
+                cell.push_str(match bare {
+                    _ if bare == self.missing() => "null",
+                    "" | "null" => return None,
+                    _ if bare.contains('"') => return None,
+                    _ => bare,
+                });
             }
         }
         rest.is_empty().then_some(())
     }
 }
 
-/// Strings are always quoted and nothing else is, so that a text can be told from a number, and `""` from nothing.
+/// Strings are always quoted and nothing else is, so that a text can be told from a number, and `""` from a missing value.
 fn write_cell(json: &str, separator: u8, out: &mut Vec<u8>) {
-    if json.is_empty() || json == "null" {
-        return;
-    }
     match serde_json::from_str::<String>(json) {
         Ok(text) => {
             out.push(b'"');

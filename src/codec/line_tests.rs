@@ -26,6 +26,16 @@ fn a_line_is_read_only_as_it_is_written() {
     }
     assert_eq!(layout.read(b"7,\"null\"", &mut cells), Some(()));
     assert_eq!(cells, ["7", "\"null\""]);
+    // Readers skip blank lines: alone on its line, a missing value is spelled.
+    let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a"]);
+    for (cell, line) in [("null", "null"), ("\"null\"", "\"null\""), ("\"\"", "\"\""), ("7", "7")] {
+        let mut written = Vec::new();
+        layout.write(&[cell], &mut written);
+        assert_eq!(written, line.as_bytes());
+        assert_eq!(layout.read(&written, &mut cells), Some(()));
+        assert_eq!(cells, [cell]);
+    }
+    assert_eq!(layout.read(b"", &mut cells), None);
     let layout = LineLayout::new(&LineFormat::Json, &["a", "b"]);
     assert_eq!(layout.read(br#"{"a":,"b":7}"#, &mut cells), None);
     assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));

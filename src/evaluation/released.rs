@@ -151,6 +151,7 @@ impl Lines {
                     let typed = format == file::Format::Ndjson;
                     for row in 0..raw.rows() {
                         let token = raw.token(row, at);
+                        let token = if is_missing(token, format, columns.len()) { Token::Null } else { token };
                         cells.push(cell(book, token, typed).unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
                     }
                 }
@@ -254,6 +255,13 @@ pub fn files(config: &Config, path: &Path, group: &str, alone: bool) -> Result<V
     Ok(vec![if alone && !of_group.is_file() { path.to_owned() } else { of_group }])
 }
 
+/// Whether a cell says that there is no value, in an output of `columns` columns: CSV writes nothing there, and `null` where a row would
+/// otherwise be blank.
+pub(super) fn is_missing(token: Token<'_>, format: file::Format, columns: usize) -> bool {
+    let is_csv = matches!(format, file::Format::Csv { .. });
+    matches!(token, Token::Null | Token::Untyped("")) || is_csv && columns == 1 && token == Token::Untyped("null")
+}
+
 /// The cell that prints a text. JSON tells texts from numbers; where the format does not, either may be meant.
 fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> Option<CellId> {
     let text = |text: &str| book.cell_of(&serde_json::Value::from(text).to_string());
@@ -265,7 +273,8 @@ fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> Option<CellId> {
         Token::Number(number) | Token::Structure(number) => bare(number),
         // An empty text is none that an absent cell would have.
         Token::Text(value) if typed || value.is_empty() => text(value),
-        Token::Untyped("") => book.cell_of("null"),
+        // A missing value is no cell with this text.
+        Token::Text(value @ "null") | Token::Untyped(value @ "null") => text(value),
         Token::Text(value) | Token::Untyped(value) => bare(value).or_else(|| text(value)),
     }
 }

@@ -1,7 +1,7 @@
 //! The groups of attributes that a configuration asks for.
 
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Format, Problem, Rows, SinkKind};
+use crate::config::{Config, Problem, SinkKind};
 use crate::records::schema::{Role, Schema};
 
 /// Attributes of one group that the counting guard can look through: 2^12 combinations.
@@ -28,6 +28,11 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         }
     };
     let releasable: Vec<usize> = schema.releasable().collect();
+    if releasable.is_empty() && config.sink.kind != SinkKind::None {
+        let message = "no attribute leaves: each of the schema is an identifier or the subject";
+        let remedy = "give at least one attribute the role `quasi`, or set sink.kind = \"none\" to measure only";
+        return Err(vec![Problem::new(file, "schema.file", message, remedy)]);
+    }
     if config.group.is_empty() {
         return Ok(vec![shape("all", &releasable)]);
     }
@@ -86,18 +91,6 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
                     shape.name
                 ),
                 "split it",
-            );
-        }
-        let joined = config.sink.rows == Rows::Joined && releasable.len() > 1;
-        let one = width + shape.insensitive.len() == 1 && !joined;
-        if one && config.sink.kind == SinkKind::File && config.sink.format() == Format::Csv {
-            problem(
-                format!("group[{index}].attributes"),
-                format!(
-                    "group {:?} has one attribute, and CSV cannot spell a missing value alone on its line",
-                    shape.name
-                ),
-                "set sink.format = \"json\" or sink.rows = \"joined\", or merge it with another group",
             );
         }
     }

@@ -8,7 +8,7 @@ use crate::config::{Config, Format, JOINED};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::joined::{At, Owners};
 use crate::evaluation::nested::{Object, ranks, values};
-use crate::evaluation::released::{files, joined};
+use crate::evaluation::released::{files, is_missing, joined};
 use crate::io::file::{FileSource, open_text};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
@@ -240,7 +240,10 @@ impl Group {
                 return Err(EvaluationError::Line { path: path.to_owned(), line, why: why.to_string() });
             }
             for row in 0..raw.rows() {
-                self.lines.push((0..columns.len()).map(|at| printed(raw.token(row, at))).collect());
+                let cells = (0..columns.len()).map(|at| raw.token(row, at));
+                let missing = |token: &Token<'_>| is_missing(*token, format, columns.len());
+                self.lines
+                    .push(cells.map(|token| printed(if missing(&token) { Token::Null } else { token })).collect());
             }
             if outcome.end {
                 return Ok(());
@@ -301,7 +304,7 @@ fn note_stranger(schema: &Schema, known: Option<usize>, (path, number): (&Path, 
 fn printed(token: Token<'_>) -> String {
     match token {
         Token::Absent => String::new(),
-        Token::Null | Token::Untyped("") => "null".to_owned(),
+        Token::Null => "null".to_owned(),
         Token::Bool(value) => value.to_string(),
         Token::Number(number) | Token::Structure(number) => number.to_owned(),
         Token::Text(text) | Token::Untyped(text) => format!("\u{0}{text}"),
