@@ -1,5 +1,7 @@
 //! Units of measurement: from the one in which a device reports to the one in which values leave.
 
+use super::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, push_ticks};
+
 /// Multiplied, then added to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conversion {
@@ -12,8 +14,24 @@ pub struct Conversion {
 impl Conversion {
     /// The converted number; none where it is no finite number any more.
     pub fn convert(self, value: f64) -> Option<f64> {
-        let converted = value.mul_add(self.scale, self.offset);
+        let converted = self.in_decimals(value).unwrap_or(value * self.scale + self.offset);
         converted.is_finite().then_some(converted)
+    }
+
+    /// The converted number as decimals give it: 500 · 0.1 − 40 is 10, and 401 · 0.1 − 40 is 0.1. None where a number has more decimals
+    /// than people write, as the factors of most units have.
+    fn in_decimals(self, value: f64) -> Option<f64> {
+        let places = [value, self.scale, self.offset].map(decimals_of);
+        if places.iter().any(|places| *places > MAX_DECIMALS) {
+            return None;
+        }
+        let [of_value, of_scale, of_offset] = places;
+        let decimals = (of_value + of_scale).max(of_offset);
+        let product = exact_ticks(value, of_value)?.checked_mul(exact_ticks(self.scale, of_scale)?)?;
+        let product = product.checked_mul(10_i128.checked_pow(decimals - of_value - of_scale)?)?;
+        let mut text = String::new();
+        push_ticks(&mut text, product.checked_add(exact_ticks(self.offset, decimals)?)?, decimals);
+        text.parse().ok()
     }
 
     /// From the unit `from` to the unit `to`; none where one of them is not known, or they measure different things.
@@ -105,5 +123,22 @@ mod tests {
         assert_eq!(Conversion::between("kg", "km"), None);
         assert_eq!(Conversion::between("bpm", "Hz"), None);
         assert_eq!(Conversion { scale: 1e300, offset: 0.0 }.convert(1e300), None);
+    }
+
+    #[test]
+    fn conversion_of_decimals_leaves_no_dust() {
+        for (scale, offset, value, wanted) in [
+            (0.1, -40.0, 500.0, 10.0),
+            (0.1, -40.0, 400.0, 0.0),
+            (0.1, -40.0, 401.0, 0.1),
+            (0.1, -40.0, 655.0, 25.5),
+            (0.1, 0.0, 3.0, 0.3),
+            (1.1, 0.2, 0.1, 0.31),
+            (-0.001, 0.007, 7.0, 0.0),
+            (1e-12, 0.0, 5.0, 5e-12),
+        ] {
+            let converted = Conversion { scale, offset }.convert(value).expect("a finite number");
+            assert!(converted.to_bits() == f64::to_bits(wanted), "{value} · {scale} + {offset} = {converted}");
+        }
     }
 }
