@@ -120,8 +120,8 @@ pub(crate) fn parse(text: &str) -> Option<i64> {
     in_range(local.checked_sub(offset.unwrap_or(0))?)
 }
 
-/// Reads `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH:MM]` with a `T` or a space
-/// between; what is finer than a millisecond is cut off. Years 1–9999.
+/// Reads `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH[:MM]| UTC]` with a `T` or a space
+/// between, as databases export it; what is finer than a millisecond is cut off. Years 1–9999.
 pub(crate) fn written(text: &str) -> Option<Written> {
     let b = text.as_bytes();
     let year = i32::try_from(digits(b, 0, 4)?).ok()?;
@@ -159,10 +159,13 @@ pub(crate) fn written(text: &str) -> Option<Written> {
     let offset = match b.get(at) {
         None => None,
         Some(b'Z' | b'z') if b.len() == at + 1 => Some(0),
+        Some(b' ') if b[at..] == *b" UTC" => Some(0),
         Some(sign @ (b'+' | b'-')) => {
             let minutes_at = at + 3 + usize::from(b.get(at + 3) == Some(&b':'));
-            let (hours, minutes) = (digits(b, at + 1, 2)?, digits(b, minutes_at, 2)?);
-            if b.len() != minutes_at + 2 || hours > 23 || minutes > 59 {
+            let hours = digits(b, at + 1, 2)?;
+            let (minutes, end) =
+                if b.len() == at + 3 { (0, at + 3) } else { (digits(b, minutes_at, 2)?, minutes_at + 2) };
+            if b.len() != end || hours > 23 || minutes > 59 {
                 return None;
             }
             let size = i64::from(hours * 60 + minutes) * 60_000;
@@ -248,6 +251,9 @@ mod tests {
             "2021-05-24T12:00",
             "2021-05-24T14:00:00+02:00",
             "2021-05-24T14:00:00+0200",
+            "2021-05-24 14:00:00.000000+02",
+            "2021-05-24 08:30-03:30",
+            "2021-05-24 12:00:00 UTC",
             "2021-05-24t07:00:00.000-05:00",
         ] {
             assert_eq!(parse(text), Some(noon), "{text}");
@@ -268,6 +274,11 @@ mod tests {
             "2021-05-24T12",
             "24.05.2021",
             "2021-05-24T12:00:00.Z",
+            "2021-05-24 12:00:00 utc",
+            "2021-05-24 12:00:00 CET",
+            "2021-05-24T12:00:00+2",
+            "2021-05-24T12:00:00+02:",
+            "2021-05-24T12:00:00+24",
         ] {
             assert_eq!(parse(text), None, "{text}");
         }

@@ -301,8 +301,8 @@ hierarchy there is nothing between. What a hierarchy does not cover leaves as `*
 const DATES: &str = "\
 ## Dates and times
 
-Without `format` and `epoch` a date is `2021-05-24`, and a timestamp that, or `2021-05-24T10:00:00Z`, with fractions of a second and other
-offsets. Nothing is guessed: `20240512` is no date. A `format` is made of chrono's letters, among them:
+Without `format` and `epoch` a date is `2021-05-24`, and a timestamp that, or `2021-05-24T10:00:00Z`, with fractions of a second, other
+offsets (`+02:00`, `+0200`, `+02`) and ` UTC`. Nothing is guessed: `20240512` is no date. A `format` is made of chrono's letters, among them:
 
 | letters | stand for |
 |---|---|
