@@ -310,6 +310,8 @@ const TEMPORAL: [&str; 16] = [
 ];
 const BIRTH: [&str; 4] = ["birth", "dob", "birthday", "birthdate"];
 const POSTAL: [&str; 7] = ["zip", "zipcode", "postcode", "postal", "postalcode", "plz", "zip3"];
+/// `1.10` is another version than `1.1`.
+const VERSION: [&str; 4] = ["version", "firmware", "revision", "build"];
 const PERCENT: [&str; 7] = ["percent", "percentage", "pct", "spo2", "saturation", "efficiency", "score"];
 
 /// The words of a column's name.
@@ -393,6 +395,10 @@ impl Name {
 
     pub fn is_postal(&self) -> bool {
         self.has(&POSTAL)
+    }
+
+    pub fn is_version(&self) -> bool {
+        self.has(&VERSION)
     }
 
     pub fn is_percent(&self) -> bool {

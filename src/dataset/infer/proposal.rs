@@ -34,6 +34,8 @@ pub(super) struct Reading {
     pub dates: Spelled,
     /// Numbers have a decimal comma.
     pub decimal_comma: bool,
+    /// Points are read as decimal points, and may separate thousands.
+    pub points_may_group: bool,
     /// Cells that are neither missing nor of the type.
     pub misfits: u64,
     /// What a reader must decide.
@@ -43,7 +45,15 @@ pub(super) struct Reading {
 impl Reading {
     /// Texts as they are, some of which say that there is no value.
     pub fn of_texts(missing: Vec<String>) -> Self {
-        Self { kind: Type::String, missing, dates: Spelled::Iso, decimal_comma: false, misfits: 0, doubt: None }
+        Self {
+            kind: Type::String,
+            missing,
+            dates: Spelled::Iso,
+            decimal_comma: false,
+            points_may_group: false,
+            misfits: 0,
+            doubt: None,
+        }
     }
 }
 

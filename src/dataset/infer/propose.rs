@@ -12,6 +12,7 @@ use super::text;
 use super::tokens::{is_nothing, plain_number};
 use super::values::Values;
 use crate::io::table::{TableColumn, WholeTable};
+use crate::records::dictionary::FIRST_VALUE;
 use crate::records::schema::{Attribute, Origin, Place, Role, Schema, SchemaError, Type};
 use crate::risk::audit::AuditColumn;
 use rayon::prelude::*;
@@ -78,6 +79,8 @@ pub enum InferError {
         "the first row seems to be a record and no header, since it has numbers or dates where the rows below have: add a header row"
     )]
     NoHeader,
+    #[error("row {row} repeats the header, as files have it that were joined with their headers: take such rows out")]
+    RepeatedHeader { row: usize },
     #[error("no attribute is left: of none do {0} people have a value")]
     Nothing(u64),
     #[error("the proposal is no schema (this is a bug): {0}")]
@@ -110,6 +113,7 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
         header_is_one(columns, &looked)?;
     }
     identify_keys(&mut looked, columns, &people);
+    doubt_points(&mut looked);
     let before = looked.len();
     if asked.keys {
         looked.retain(|(number, looked)| people.column == Some(*number) || looked.people >= asked.k);
@@ -160,6 +164,23 @@ fn identify_keys(looked: &mut [(usize, Looked)], columns: &[TableColumn], people
     });
 }
 
+/// Makes identifiers of numbers whose points may separate thousands where other numbers have a decimal comma, and a question elsewhere:
+/// `1.234` is more than a thousand to one writer, and little more than one to another.
+fn doubt_points(looked: &mut [(usize, Looked)]) {
+    let has_comma = looked.iter().any(|(_, looked)| looked.has_comma);
+    for (_, looked) in looked.iter_mut().filter(|(_, looked)| looked.reading.points_may_group) {
+        if has_comma {
+            let why = "its points may separate thousands, since other columns have a decimal comma; write whole numbers \
+                       without them";
+            looked.identify(why.to_owned());
+        } else {
+            let doubt =
+                "points are read as decimal points; where they separate thousands, write the numbers without them";
+            looked.reading.doubt = Some(doubt.to_owned());
+        }
+    }
+}
+
 fn parse(proposal: &Proposal) -> Result<Schema, InferError> {
     Schema::parse(&text::write(proposal), "the proposal", Path::new("")).map_err(InferError::Unsound)
 }
@@ -178,6 +199,8 @@ struct Looked {
     crowded: f64,
     /// The type that its cells have.
     kind: Type,
+    /// Its numbers have a decimal comma.
+    has_comma: bool,
 }
 
 fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>) -> Looked {
@@ -185,13 +208,14 @@ fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>)
     let name = Name::new(&column.name);
     let reading = reading::read(&values, &name, asked.k);
     let is_code = codes::come_back(&values, &reading, &name);
-    let (crowded, kind) = (values.crowded(asked.k), reading.kind);
+    let (crowded, kind, has_comma) = (values.crowded(asked.k), reading.kind, reading.decimal_comma);
     let facts = facts(&values, people, asked.k);
     if people.column == Some(number) {
         let missing = values.texts.iter().filter(|text| is_nothing(text.text, false));
         let reading = Reading::of_texts(missing.map(|text| text.text.to_owned()).collect());
         let role = Chosen { role: Role::Subject, why: format!("it counts people: {}", people.why) };
-        return Looked { role, reading, generalized: None, people: values.people, facts, is_code, crowded, kind };
+        let people = values.people;
+        return Looked { role, reading, generalized: None, people, facts, is_code, crowded, kind, has_comma };
     }
     let mut role = role::choose(&values, &reading, &name, people, asked.k);
     let mut generalized = None;
@@ -205,8 +229,14 @@ fn look(number: usize, column: &TableColumn, people: &People, asked: &Asked<'_>)
             generalized = Some(if role.role == Role::Sensitive { ladder::beside(found) } else { found });
         }
     }
-    let reading = if role.role == Role::Identifier { Reading::of_texts(Vec::new()) } else { reading };
-    Looked { role, reading, generalized, people: values.people, facts, is_code, crowded, kind }
+    let reading = match role.role {
+        Role::Identifier => {
+            let doubt = reading.doubt.filter(|_| kind == Type::String);
+            Reading { doubt, ..Reading::of_texts(Vec::new()) }
+        }
+        _ => reading,
+    };
+    Looked { role, reading, generalized, people: values.people, facts, is_code, crowded, kind, has_comma }
 }
 
 /// What was counted in a column, in words.
@@ -315,10 +345,24 @@ fn header_is_one(columns: &[TableColumn], looked: &[(usize, Looked)]) -> Result<
     };
     let typed: Vec<bool> =
         looked.iter().filter_map(|(number, looked)| of_type(&columns[*number], looked.reading.kind)).collect();
-    let own = |column: &TableColumn| column.dictionary.texts().any(|text| text == column.name);
-    let repeated = columns.iter().filter(|column| own(column)).count();
+    // By column, the code of a cell that is spelled like its header.
+    let code = |column: &TableColumn| {
+        let place = column.dictionary.texts().position(|text| text == column.name)?;
+        u32::try_from(place).ok().map(|place| place + FIRST_VALUE)
+    };
+    let own: Vec<Option<u32>> = columns.iter().map(code).collect();
     let all_typed = typed.len() >= 2 && typed.iter().all(|is| *is);
-    if all_typed || repeated * 2 > columns.len() { Err(InferError::NoHeader) } else { Ok(()) }
+    if all_typed {
+        return Err(InferError::NoHeader);
+    }
+    let is_header =
+        |row: &usize| columns.iter().zip(&own).all(|(column, own)| own.is_some_and(|own| column.codes[*row] == own));
+    let rows = columns.first().map_or(0, |column| column.codes.len());
+    if let Some(row) = (0..rows).find(is_header) {
+        return Err(InferError::RepeatedHeader { row: row + 1 });
+    }
+    let repeated = own.iter().flatten().count();
+    if repeated * 2 > columns.len() { Err(InferError::NoHeader) } else { Ok(()) }
 }
 
 /// The lines above the schema.

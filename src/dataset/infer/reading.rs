@@ -3,7 +3,7 @@
 use super::dates;
 use super::names::Name;
 use super::proposal::Reading;
-use super::tokens::{is_nothing, number, plain_number};
+use super::tokens::{is_nothing, number, plain_number, thousands_mark};
 use super::values::{Text, Values};
 use crate::records::schema::Type;
 use crate::records::shapes::shape_of;
@@ -85,11 +85,12 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
         let fitted = Fit { missing: dated.missing, misfits: dated.misfits };
         return Reading { dates: dated.spelled, ..typed(dated.kind, fitted) };
     }
-    let is_coded = name.is_postal() || told.iter().any(|text| is_code(text.text));
+    let is_coded = name.is_postal() || name.is_version() || told.iter().any(|text| is_code(text.text));
     if !is_coded && let Some(fitted) = fit(&told, k, |text| plain_number(text).is_some()) {
         let numbers = told.iter().filter_map(|text| plain_number(text.text));
         let kind = if numbers.clone().all(is_whole) { Type::Integer } else { Type::Float };
-        let mut reading = typed(kind, fitted);
+        let points_may_group = thousands_mark(told.iter().map(|text| text.text)) == Some('.');
+        let mut reading = Reading { points_may_group, ..typed(kind, fitted) };
         reading.missing.extend(sentinel(&told, k));
         return reading;
     }
@@ -107,7 +108,10 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
     {
         return typed(Type::Coordinates, fitted);
     }
-    Reading { missing: nothing(false), ..plain }
+    let doubt = thousands_mark(told.iter().map(|text| text.text)).map(|_| {
+        "whole numbers with a mark between thousands, read as texts: write them without it to have intervals".to_owned()
+    });
+    Reading { missing: nothing(false), doubt, ..plain }
 }
 
 /// Whether the texts are numbers with a decimal comma. Three digits behind every comma may be thousands: those are not taken for

@@ -44,7 +44,9 @@ fn identifies(values: &Values<'_>, reading: &Reading, name: &Name, people: &Peop
         return Some("no value in these records: nothing is known of it".to_owned());
     }
     if values.column.arrays > 0 || values.texts.iter().any(|text| is_structure(text.text)) {
-        return Some("lists or objects, of which nobody knows what is in them".to_owned());
+        let taken_apart =
+            if values.column.arrays > 0 { "; `explode` takes a list of records apart (docs/formats.md)" } else { "" };
+        return Some(format!("lists or objects, of which nobody knows what is in them{taken_apart}"));
     }
     if reading.kind == Type::Boolean {
         return None;

@@ -344,6 +344,58 @@ fn numbers_that_determine_all_static_attributes_are_identifiers() {
     assert_eq!(roles(&inferred), expected, "{}", inferred.text);
 }
 
+/// `1.234` in a German table is more than a thousand: never a release of little more than one.
+#[test]
+fn points_between_thousands_are_no_decimal_points() {
+    let grouped = |n: usize, mark: &str| {
+        let number = n % 300 * 37 % 9_000;
+        if number < 1000 { number.to_string() } else { format!("{}{mark}{:03}", number / 1000, number % 1000) }
+    };
+    let semicolons = Format::Csv { separator: b';' };
+    let german =
+        csv("user_id;steps;weight", 900, |n| format!("u{};{};{},{}", n % 50, grouped(n, "."), 60 + n % 9, n % 10));
+    let inferred = of(&german, semicolons).expect("a proposal");
+    assert_eq!(roles(&inferred)[1..], [("steps", Role::Identifier), ("weight", Role::Quasi)], "{}", inferred.text);
+    assert!(inferred.text.contains("may separate thousands"), "{}", inferred.text);
+    // Nothing else tells what the point is.
+    let alone = csv("user_id;steps", 900, |n| format!("u{};{}", n % 50, grouped(n, ".")));
+    let inferred = of(&alone, semicolons).expect("a proposal");
+    assert!(inferred.text.contains("CHECK: points are read as decimal points"), "{}", inferred.text);
+    let decimals = csv("user_id;km", 900, |n| format!("u{};{}.{:03}", n % 50, n % 9, n * 37 % 1000));
+    assert!(!of(&decimals, semicolons).expect("a proposal").text.contains("thousands"));
+    let english = csv("user_id;steps", 900, |n| format!("u{};{}", n % 50, grouped(n, ",")));
+    let inferred = of(&english, semicolons).expect("a proposal");
+    assert!(inferred.text.contains("CHECK: whole numbers with a mark between thousands"), "{}", inferred.text);
+}
+
+#[test]
+fn times_of_databases_are_times() {
+    for zone in ["+02", "+00", " UTC", ".123456-07"] {
+        let row = |n: usize| format!("u{},2024-05-{:02} {:02}:{:02}:00{zone}", n % 50, 1 + n % 28, n % 24, n % 60);
+        let inferred = of(&csv("user_id,taken", 900, row), CSV).expect("a proposal");
+        assert_eq!(roles(&inferred)[1], ("taken", Role::Time), "{zone}: {}", inferred.text);
+    }
+}
+
+#[test]
+fn versions_are_no_numbers() {
+    let row = |n: usize| format!("u{},{}", n % 50, ["1.0", "1.1", "1.10"][n % 3]);
+    for name in ["app_version", "firmware"] {
+        let inferred = of(&csv(&format!("user_id,{name}"), 900, row), CSV).expect("a proposal");
+        assert_eq!(inferred.schema.attributes[1].kind(), Type::String, "{}", inferred.text);
+        assert!(inferred.text.contains("\"1.10\""), "{}", inferred.text);
+    }
+}
+
+#[test]
+fn header_in_the_middle_of_a_file_is_named() {
+    let once = csv("user_id,age", 100, |n| format!("u{},{}", n % 50, n % 7));
+    let refused = of(&format!("{once}{once}"), CSV).expect_err("two headers");
+    assert!(matches!(refused, InferError::RepeatedHeader { row: 101 }), "{refused}");
+    let headless = of(&csv("7,2024-01-01", 100, |n| format!("{},2024-01-{:02}", n % 50, 1 + n % 28)), CSV);
+    assert!(matches!(headless, Err(InferError::NoHeader)));
+}
+
 #[test]
 fn years_of_one_person_do_not_stand_in_a_proposal() {
     let row = |n: usize| {
