@@ -28,7 +28,7 @@ const MAX_BYTES: u64 = 2 << 30;
 /// Which records to look at.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SampleArgs {
-    /// A CSV, NDJSON or Parquet file; `-` reads standard input (NDJSON, or CSV with --format csv)
+    /// A CSV, NDJSON or Parquet file; `throng schema infer -` reads standard input (NDJSON, or CSV with --format csv)
     #[arg(value_name = "INPUT")]
     pub input: Option<PathBuf>,
     /// How records are written: csv, json or parquet (default: by the extension, else by the content)

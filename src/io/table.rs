@@ -26,7 +26,7 @@ use crate::records::based::Resolved;
 use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
 use crate::records::numbers::RecordNumbers;
 use crate::records::raw::{Coordinate, RawBatch, Token};
-use crate::records::schema::{Attribute, Origin, Schema};
+use crate::records::schema::{Attribute, Origin, Role, Schema};
 use crate::records::shapes::{Shape, shape_of};
 use crate::telemetry::RejectionReason;
 
@@ -119,6 +119,8 @@ struct Reading<'a> {
     rows: usize,
     numbers: RecordNumbers,
     unreadable: BTreeMap<&'static str, u64>,
+    /// Why the first record that cannot be read cannot.
+    first_reason: Option<String>,
     unknown_cells: u64,
     long_rows: Option<LongRows>,
     described: bool,
@@ -153,6 +155,7 @@ impl Reading<'_> {
             rows: 0,
             numbers: RecordNumbers::default(),
             unreadable: BTreeMap::new(),
+            first_reason: None,
             unknown_cells: 0,
             long_rows: None,
             described,
@@ -185,11 +188,13 @@ impl Reading<'_> {
         let fields: Vec<Field> = attributes.iter().map(field).collect();
         let source = FileSource::open(request.path, request.format, &fields, request.limits, Unknown::Drop)?;
         let source = source.followed_by(request.more)?;
+        // An identifier has no type to keep: no release reads it.
+        let typing = |attribute: &Attribute| (attribute.role != Role::Identifier).then(|| attribute.typing.clone());
         let column = |attribute: &Arc<Attribute>| TableColumn {
             name: attribute.name.clone(),
             way: vec![attribute.name.clone()],
             from: attribute.from.clone(),
-            dictionary: Dictionary::new(Some(attribute.typing.clone())),
+            dictionary: Dictionary::new(typing(attribute)),
             attribute: Some(Arc::clone(attribute)),
             codes: Vec::new(),
             arrays: 0,
@@ -292,11 +297,14 @@ impl Reading<'_> {
         more: &str,
         request: &Request<'_>,
     ) -> Result<(), TableError> {
-        if !request.skip_unreadable {
-            let record = at.offset.unsigned_abs() + 1;
+        if self.first_reason.is_none() {
             let name = why.replace('_', " ");
             let reason = if more.is_empty() { name } else { format!("{name} ({more})") };
-            return Err(TableError::Unreadable { path: request.named(), record, reason });
+            if !request.skip_unreadable {
+                let record = at.offset.unsigned_abs() + 1;
+                return Err(TableError::Unreadable { path: request.named(), record, reason });
+            }
+            self.first_reason = Some(reason);
         }
         *self.unreadable.entry(why).or_default() += 1;
         Ok(())
@@ -306,10 +314,9 @@ impl Reading<'_> {
         let records = self.source.position().records;
         if self.rows == 0 {
             let path = request.named();
-            let skipped: u64 = self.unreadable.values().sum();
-            return Err(match skipped {
-                0 => TableError::NoRecords { path },
-                _ => TableError::NothingReadable { path, records },
+            return Err(match self.first_reason {
+                None => TableError::NoRecords { path },
+                Some(reason) => TableError::NothingReadable { path, records, reason },
             });
         }
         if let (false, Some(wanted)) = (self.described, request.columns) {
@@ -376,6 +383,11 @@ fn header_is_one(path: &Path, names: &[String]) -> Result<(), TableError> {
         && only.contains([';', '\t', '|', ','])
     {
         return Err(TableError::Separator { path: path.into() });
+    }
+    if let [only] = names
+        && only.starts_with('#')
+    {
+        return Err(TableError::Comment { path: path.into() });
     }
     let shaped = (1..).zip(names).find_map(|(place, name)| shape_of(name).map(|shape: Shape| (place, shape)));
     match shaped {

@@ -116,6 +116,9 @@ fn what_is_no_table_is_refused() {
     says(given.read("a,b,a\n1,2,3\n", CSV), "columns 1 and 3");
     says(given.read("a,anna@example.org\n1,2\n", CSV), "header of column 2");
     says(given.read("a;b\n1;2\n", CSV), "--separator");
+    says(given.read("# exported\na\n1\n", CSV), "is a comment");
+    says(given.read("My export,,\na,b,c\n1,2,3\n", CSV), "columns 2 and 3");
+    says(given.read("My export,,\na,b,c\n1,2,3\n", CSV), "have no name");
     let header: Vec<String> = (0..10_000).map(|i| format!("c{i}")).collect();
     says(given.read(format!("{}\n", header.join(",")), CSV), "more than 8 columns");
     let keys: Vec<String> = (0..10_000).map(|i| format!("\"c{i}\":1")).collect();
@@ -171,4 +174,25 @@ proptest! {
         let column = |index: usize| rows.iter().map(|row| row[index].clone()).collect::<Vec<_>>();
         prop_assert_eq!(texts(&from_csv)[1].clone(), ("y".to_owned(), column(1)));
     }
+}
+
+/// A release never reads an identifier, whatever is in it: notes of any length, numbers that are none.
+#[test]
+fn identifiers_of_a_schema_have_no_type_to_keep() {
+    let mut given = Given::new();
+    let schema = "name = \"s\"\n[[attribute]]\nname = \"note\"\ntype = \"string\"\nrole = \"identifier\"\n\
+                  [[attribute]]\nname = \"number\"\ntype = \"integer\"\nrole = \"identifier\"\n\
+                  [[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
+    given.schema = Some(Schema::parse(schema, "s.toml", std::path::Path::new("")).expect("a schema"));
+    let note = "x y ".repeat(1_000);
+    let table = given.read(format!("note,number,age\n{note},A-1,30\n{note}z,7,31\n"), CSV).expect("a table");
+    assert_eq!((table.rows, table.columns.len()), (2, 3));
+    says(given.read("note,number,age\nx,1,old\n", CSV), "\"age\"");
+}
+
+#[test]
+fn the_first_reason_is_told_where_nothing_can_be_read() {
+    let mut given = Given::new();
+    given.skip = true;
+    says(given.read("[1,2]\n[3,4]\n", Format::Ndjson), "the first is malformed json (one JSON object a record");
 }

@@ -7,7 +7,7 @@ use super::separator::{most_frequent, separator_line};
 
 /// Compressed and binary files: how they begin, and what to do with them. Letters alone are no evidence: they may be the
 /// name of a column.
-const BEGINNINGS: [(&[u8], &str); 14] = [
+const BEGINNINGS: [(&[u8], &str); 15] = [
     (b"\x1f\x8b", "compressed with gzip within a compressed file: decompress it once (gunzip)"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a workbook of an older Excel: save its sheet as CSV (UTF-8)"),
     (
@@ -20,6 +20,7 @@ const BEGINNINGS: [(&[u8], &str); 14] = [
     (b"$FL3@(#)", "a file of SPSS: save its table as CSV"),
     (b"<stata_dta>", "a file of Stata: save its table as CSV (export delimited)"),
     (b"HEADER RECORD*******LIBRARY HEADER RECORD", "a transport file of SAS: export its table as CSV (PROC EXPORT)"),
+    (b"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60", "a data set of SAS: export its table as CSV (PROC EXPORT)"),
     (b"\x28\xb5\x2f\xfd", "compressed with Zstandard within a compressed file: decompress it once (zstd -d)"),
     (b"\xfd7zXZ\x00", "compressed with xz: decompress it first (unxz)"),
     (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)"),
@@ -46,11 +47,24 @@ fn archive(start: &[u8]) -> Option<&'static str> {
     })
 }
 
+/// Whether these are the first bytes of a tar archive, whose first file has its name in 257 bytes.
+fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
+}
+
+/// Whether these are the first bytes of Stata before its format 117: number of the format, order of the bytes, one, zero.
+fn is_old_stata(start: &[u8]) -> bool {
+    matches!(start, [105 | 108 | 110..=115, 1 | 2, 1, 0, ..])
+}
+
+/// Tags that begin a page of HTML, or the table that other programs make of one.
+const PAGES: [&[u8]; 7] = [b"<!doctype html", b"<html", b"<head>", b"<body", b"<table", b"<div", b"<style"];
+
 /// What a text of markup is; `<` begins no record and, alone, hardly a header.
 fn markup(start: &[u8]) -> Option<&'static str> {
     let text = start.trim_ascii_start();
     let begins = |with: &[u8]| text.len() >= with.len() && text[..with.len()].eq_ignore_ascii_case(with);
-    if begins(b"<!doctype html") || begins(b"<html") {
+    if PAGES.into_iter().any(begins) {
         Some("a page of HTML: save the table that it shows as CSV")
     } else if begins(b"<?xml") || begins(b"<!doctype") || begins(b"<HealthData") {
         Some("XML: write its records as NDJSON first (docs/formats.md does it for Apple Health)")
@@ -84,6 +98,12 @@ pub(super) fn no_text(start: &[u8]) -> Option<&'static str> {
     }
     if let Some(what) = archive(start).or_else(|| markup(start)) {
         return Some(what);
+    }
+    if is_tar(start) {
+        return Some("a tar archive: unpack it first (tar -xf)");
+    }
+    if is_old_stata(start) {
+        return Some("a file of Stata: save its table as CSV (export delimited)");
     }
     if is_bzip2(start) {
         return Some("compressed with bzip2: decompress it first (bunzip2)");
@@ -180,8 +200,17 @@ mod tests {
 
     #[test]
     fn what_is_something_else_is_named() {
+        let mut tar = b"export.csv".to_vec();
+        tar.resize(257, 0);
+        tar.extend(b"ustar  \0");
         for (start, says) in [
-            (b"\x1f\x8b\x08\0".as_slice(), "gzip"),
+            (tar.as_slice(), "tar archive"),
+            (b"\x72\x02\x01\0\x08\0", "Stata"),
+            (b"\x71\x01\x01\0", "Stata"),
+            (b"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60\xb3\x14", "SAS"),
+            (b"<table border=\"1\" class=\"dataframe\">\n", "HTML"),
+            (b" <HTML><body>", "HTML"),
+            (b"\x1f\x8b\x08\0", "gzip"),
             (b"PK\x03\x04\x14", "zip"),
             (b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml", "workbook"),
             (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "workbook"),
@@ -215,6 +244,8 @@ mod tests {
             b"a,b\n1,2\n".as_slice(),
             b"",
             b"alone\n",
+            b"<DATE>,<TIME>,<OPEN>\n",
+            b"rate\n1\n",
             b"{weird},b\n",
             b"PAR1",
             b"PAR1,age\r\n1,\t2\nPAR1",

@@ -82,6 +82,11 @@ pub enum SourceError {
     NoSuchColumn { path: PathBuf, column: String, near: String },
     #[error("columns {first} and {second} of {path} have the same name: rename one of them")]
     RepeatedColumn { path: PathBuf, first: usize, second: usize },
+    #[error(
+        "columns {first} and {second} of {path} have no name: name them in the header row, and take out what is above it, \
+         such as a title"
+    )]
+    NamelessColumns { path: PathBuf, first: usize, second: usize },
 }
 
 impl SourceError {

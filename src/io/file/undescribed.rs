@@ -29,10 +29,15 @@ impl ColumnChoice<'_> {
         let is_wanted = |name: &String| self.wanted.is_none_or(|wanted| wanted.contains(name));
         let chosen: Vec<String> = announced.iter().filter(|name| is_wanted(name)).cloned().collect();
         let mut seen = BTreeSet::new();
-        if let Some(second) = chosen.iter().position(|name| !seen.insert(name)) {
+        if let Some(repeated) = chosen.iter().find(|name| !seen.insert(*name)) {
             let places: Vec<usize> =
-                (1..).zip(announced).filter(|(_, name)| **name == chosen[second]).map(|(place, _)| place).collect();
-            return Err(SourceError::RepeatedColumn { path: path.into(), first: places[0], second: places[1] });
+                (1..).zip(announced).filter(|(_, name)| *name == repeated).map(|(place, _)| place).collect();
+            let (path, first, second) = (path.into(), places[0], places[1]);
+            return Err(if repeated.trim().is_empty() {
+                SourceError::NamelessColumns { path, first, second }
+            } else {
+                SourceError::RepeatedColumn { path, first, second }
+            });
         }
         if chosen.len() > self.at_most {
             return Err(SourceError::TooManyColumns { path: path.into(), limit: self.at_most });

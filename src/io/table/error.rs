@@ -19,8 +19,10 @@ pub enum TableError {
     Unreadable { path: PathBuf, record: u64, reason: String },
     #[error("{path} has no records: nothing can be judged; check the file")]
     NoRecords { path: PathBuf },
-    #[error("none of the {records} records of {path} can be read: check its format (--format) and the schema")]
-    NothingReadable { path: PathBuf, records: u64 },
+    #[error(
+        "none of the {records} records of {path} can be read, the first is {reason}: check its format (--format) and the schema"
+    )]
+    NothingReadable { path: PathBuf, records: u64, reason: String },
     #[error("the schema {schema} has no attribute \"{column}\": correct the name, or add it to the schema")]
     NotInSchema { schema: String, column: String },
     #[error(
@@ -35,6 +37,8 @@ pub enum TableError {
          header; add a header row"
     )]
     NoHeader { path: PathBuf, place: usize, shape: &'static str },
+    #[error("the first line of {path} is a comment (#) and no header row: take out what is above the header")]
+    Comment { path: PathBuf },
     #[error("{path} has a single column whose header holds a separator: name the right one (--separator)")]
     Separator { path: PathBuf },
     #[error(
