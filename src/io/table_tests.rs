@@ -194,5 +194,5 @@ fn identifiers_of_a_schema_have_no_type_to_keep() {
 fn the_first_reason_is_told_where_nothing_can_be_read() {
     let mut given = Given::new();
     given.skip = true;
-    says(given.read("[1,2]\n[3,4]\n", Format::Ndjson), "the first is malformed json (one JSON object a record");
+    says(given.read("[1,2]\n[3,4]\n", Format::Ndjson), "the first is not an object (a record is a JSON object");
 }
