@@ -117,7 +117,6 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
     }
     let written = args.written(if args.output.is_some() { files_written(&config) } else { Vec::new() });
     let mut read = given;
-    read.extend(config.files_read());
     read.extend(policy_files(&config, &args.config.display().to_string()));
     read.extend(config.files_beside_the_output());
     refuse_overwriting(&written, &read)?;

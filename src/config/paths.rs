@@ -241,13 +241,11 @@ fn taken(used: &Used, other: &Used) -> String {
     }
 }
 
-/// A complaint of every file that another key names as well. What is written is compared with everything that is read: a schema or a
-/// secret that a release replaces is lost.
+/// A complaint of every file that another key names as well.
 pub(super) fn clashes(config: &Config) -> Vec<Complaint> {
-    let (used, read) = (used(config), config.files_read());
+    let used = used(config);
     let clash = |(at, file): (usize, &Used)| {
-        let read = if file.is_written() { read.as_slice() } else { &[] };
-        let other = used[..at].iter().chain(read).find(|other| file.clashes(other))?;
+        let other = used[..at].iter().find(|other| file.clashes(other))?;
         let remedy = "name another file: each needs one of its own".to_owned();
         Some(Complaint { key: file.key.to_string(), message: taken(file, other), remedy })
     };
@@ -303,7 +301,7 @@ impl Config {
     /// What is wrong with writing the lineage there: it is one of `others`, or a file that the configuration names already.
     pub fn lineage_problem(&self, lineage: &Path, others: &[Used]) -> Option<Problem> {
         let lineage = Used::file("--lineage", lineage);
-        let used = [used(self), self.files_read()].concat();
+        let used = used(self);
         let other = used.iter().chain(others).find(|other| lineage.clashes(other))?;
         let remedy = "name another file: a lineage holds digests of subjects and is for the custodian only";
         Some(Problem::new("command line", &*lineage.key, taken(&lineage, other), remedy))

@@ -99,11 +99,13 @@ impl Checked {
     }
 }
 
-/// Returns the configuration file and the hierarchies of its schema, which no output may replace.
+/// Returns the files that a release is made by, the source left out: no output may replace them.
 pub fn policy_files(config: &Config, file: &str) -> Vec<Used> {
     let hierarchies = Schema::hierarchy_files(&config.schema.file);
-    let hierarchies = hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path));
-    std::iter::once(Used::file("the configuration", Path::new(file))).chain(hierarchies).collect()
+    let mut files = vec![Used::file("the configuration", Path::new(file))];
+    files.extend(hierarchies.iter().map(|path| Used::file("a hierarchy of the schema", path)));
+    files.extend(config.files_read());
+    files
 }
 
 /// Notes problems and goes on without what they are about.

@@ -89,7 +89,7 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
     if !is_coded && let Some(fitted) = fit(&told, k, |text| plain_number(text).is_some()) {
         let numbers = told.iter().filter_map(|text| plain_number(text.text));
         let kind = if numbers.clone().all(is_whole) { Type::Integer } else { Type::Float };
-        let points_may_group = thousands_mark(told.iter().map(|text| text.text)) == Some('.');
+        let points_may_group = thousands_mark(&told.iter().map(|text| text.text)) == Some('.');
         let mut reading = Reading { points_may_group, ..typed(kind, fitted) };
         reading.missing.extend(sentinel(&told, k));
         return reading;
@@ -108,7 +108,7 @@ pub(super) fn read(values: &Values<'_>, name: &Name, k: u64) -> Reading {
     {
         return typed(Type::Coordinates, fitted);
     }
-    let doubt = thousands_mark(told.iter().map(|text| text.text)).map(|_| {
+    let doubt = thousands_mark(&told.iter().map(|text| text.text)).map(|_| {
         "whole numbers with a mark between thousands, read as texts: write them without it to have intervals".to_owned()
     });
     Reading { missing: nothing(false), doubt, ..plain }

@@ -71,7 +71,7 @@ fn is_grouped_by(text: &str, mark: char) -> bool {
 }
 
 /// The mark that separates the thousands of whole numbers in all of `texts`, or may: numbers below a thousand have none.
-pub(super) fn thousands_mark<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Option<char> {
+pub(super) fn thousands_mark<'a>(texts: &(impl Iterator<Item = &'a str> + Clone)) -> Option<char> {
     let is_small = |text: &str| {
         let digits = text.trim_ascii().trim_start_matches(['-', '+']);
         matches!(digits.len(), 1..=3) && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn thousands_marks_are_told_from_decimals() {
-        let mark = |texts: &[&str]| thousands_mark(texts.iter().copied());
+        let mark = |texts: &[&str]| thousands_mark(&texts.iter().copied());
         for (texts, found) in [
             (&["1.234", "12.345", "999"][..], Some('.')),
             (&["1,234", "-12,345,678"], Some(',')),
