@@ -61,6 +61,7 @@ mod replanning;
 mod rowwise;
 mod scale_out;
 mod security;
+mod series;
 mod shared;
 mod shell;
 mod shipped;

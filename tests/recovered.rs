@@ -86,6 +86,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         references: Vec::new(),
         met: None,
         profiles: 0,
+        series: None,
     }
 }
 

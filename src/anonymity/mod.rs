@@ -8,4 +8,5 @@ pub mod plan;
 pub mod planner;
 pub mod privacy;
 pub mod quality;
+pub mod series;
 pub mod treatment;

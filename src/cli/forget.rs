@@ -128,8 +128,16 @@ fn ask_daemon(telemetry: &Telemetry, url: Option<&str>, named: &NamedSubjects) -
 
 /// A receipt as people read it.
 fn words(receipt: &Receipt) -> String {
-    let Removed { window_rows, sample_rows, held_rows, supporters, said_lines, profiles, reference_counts } =
-        receipt.removed;
+    let Removed {
+        window_rows,
+        sample_rows,
+        held_rows,
+        supporters,
+        said_lines,
+        profiles,
+        reference_counts,
+        series_entries,
+    } = receipt.removed;
     let what = if receipt.dry_run { "would be erased" } else { "erased" };
     let mut out = format!("{} {what}\n", counted(receipt.subjects, "subject"));
     for (count, of) in [
@@ -140,6 +148,7 @@ fn words(receipt: &Receipt) -> String {
         (said_lines, "lines said once a window"),
         (profiles, "profiles of joins"),
         (reference_counts, "counts of the reference distributions"),
+        (series_entries, "people, open buckets and places in cohorts of series"),
         (receipt.dropped_records, "held records that count as dropped now"),
     ] {
         out.push_str(&format!("{count:>10}  {of}\n"));

@@ -10,7 +10,9 @@ use crate::daemon::stream::refused_loss;
 use crate::daemon::stream::run::Watcher;
 use crate::io::file::plain_length;
 use crate::start::checked::Checked;
-use crate::telemetry::{Label, Limit, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads};
+use crate::telemetry::{
+    Label, Limit, SeriesPublished, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads,
+};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -175,6 +177,26 @@ fn end_in_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
     thread.map(drop).map_err(|error| Failure::Running(error.into()))
 }
 
+/// What the rows of the series represent, in one line, and why rows are missing.
+fn summarize_series(series: &SeriesPublished) {
+    let share = series
+        .records_share()
+        .map_or_else(|| "no bucket has closed".to_owned(), |share| format!("{:.1} % of the records", share * 100.0));
+    eprintln!("series: {} rows represent {} of {} people and {share}", series.rows, series.people, series.people_seen);
+    let missing: Vec<String> = [
+        ("rows withheld because too few members were present", series.too_few),
+        ("rows withheld because one or two members dominate, or all have one value", series.dominated),
+        ("records late, ahead of the clock, without time or subject, or beyond the limit of open buckets", series.late),
+    ]
+    .iter()
+    .filter(|(_, count)| *count > 0)
+    .map(|(why, count)| format!("{count} {why}"))
+    .collect();
+    if !missing.is_empty() {
+        eprintln!("not in the series: {}", missing.join("; "));
+    }
+}
+
 /// What became of the records, in one line each.
 pub fn summarize(telemetry: &Telemetry) {
     let status = telemetry.status();
@@ -183,6 +205,9 @@ pub fn summarize(telemetry: &Telemetry) {
         "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
         totals.consumed, totals.released, totals.suppressed, status.held, totals.dead_lettered, totals.dropped
     );
+    if let Some(series) = status.series {
+        summarize_series(&series);
+    }
     let lost = |of: &str, counts: Vec<(&str, u64)>| {
         let counts: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
         if !counts.is_empty() {

@@ -19,6 +19,7 @@ mod quantity;
 mod reference;
 mod secret;
 mod security;
+mod series;
 mod service;
 mod shape;
 mod sink;
@@ -40,6 +41,7 @@ pub use quantity::{format_size, parse_size};
 pub use reference::{json_schema, reference_markdown};
 pub use secret::{AccessError, Secret, SecretError};
 pub use security::{Mechanism, Oauth, Protocol, Security};
+pub use series::{Cohort, Release, Series, SeriesCycle};
 pub use service::{Backend, Batch, Compute, Erasure, LogFormat, LogLevel, PagesTls, Process, State, Telemetry};
 pub use sink::{JOINED, Output, OutputShape, Rows, Sink, SinkKind, placed};
 pub use source::{
@@ -78,6 +80,13 @@ pub struct Config {
     /// attributes that may leave are one group. Attributes are those of the record schema.
     #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()] }])]
     pub group: Vec<Group>,
+    /// Statistics of cohorts over time, in the place of records of single people or together with them.
+    #[schemars(example = [Series { name: "daily".into(), ..Series::default() }])]
+    pub series: Vec<Series>,
+    /// How people become the cohorts of the series.
+    pub cohort: Cohort,
+    /// What leaves.
+    pub release: Release,
     /// Wishes: attributes that the planner keeps together as far as `plan.price` allows, the weightiest first. `throng check`
     /// says what each has come to and what it costs.
     #[schemars(example = [Keep { attributes: vec!["timestamp".into(), "heart_rate".into()], weight: 3.0 }])]
@@ -149,9 +158,15 @@ impl Config {
         self.group.iter().map(|group| group.name.as_str()).chain(of_everything)
     }
 
-    /// The names of the outputs, a file or a topic each: those of the groups, or [`JOINED`] where their rows are joined.
+    /// The names of the outputs, a file or a topic each: those of the fragments, then those of the series.
     pub fn output_names(&self) -> Vec<&str> {
+        self.fragment_outputs().into_iter().chain(self.series.iter().map(|series| series.name.as_str())).collect()
+    }
+
+    /// The names of the outputs of fragments: those of the groups, or [`JOINED`] where their rows are joined.
+    pub fn fragment_outputs(&self) -> Vec<&str> {
         match self.sink.rows {
+            _ if !self.release.fragments => Vec::new(),
             Rows::Fragments => self.group_names().collect(),
             Rows::Joined => vec![JOINED],
         }

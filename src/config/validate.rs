@@ -6,6 +6,7 @@ use super::paths::{clashes, empty, is_dash};
 use super::problem::{Complaint, Complaints, is_name};
 use super::properties;
 use super::security::security;
+use super::series::series;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
 use super::test::tests;
@@ -33,6 +34,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     batch(config, &mut found);
     privacy_and_plan(config, &mut found);
     groups(config, &mut found);
+    series(config, &mut found);
     shared(config, &mut found);
     wishes(config, &mut found);
     surroundings(config, &mut found);

@@ -18,6 +18,7 @@ pub mod population;
 pub mod protected;
 mod recount;
 pub mod repetition;
+pub mod series;
 mod shared;
 pub mod sink;
 pub mod verified;

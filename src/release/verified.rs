@@ -1,5 +1,6 @@
 //! A batch that may leave: the type that only verification can make.
 
+use super::series::VerifiedSeries;
 use crate::anonymity::treatment::proposal::ProposedGroup;
 use crate::ledger::delta::LedgerDelta;
 
@@ -10,6 +11,7 @@ pub struct Verified {
     /// The lines of all groups leave as one.
     joined: bool,
     release: Release,
+    series: VerifiedSeries,
 }
 
 /// The counts of all groups together.
@@ -96,7 +98,7 @@ pub struct Line<'a> {
 impl Verified {
     /// The lines of `groups`, which leave as one where they are `joined`, with what their `release` counts.
     pub(super) fn new(groups: Vec<ProposedGroup>, joined: bool, release: Release) -> Self {
-        let verified = Self { groups, joined, release };
+        let verified = Self { groups, joined, release, series: VerifiedSeries::default() };
         debug_assert!(
             (0..verified.groups()).all(|group| verified.lines(group).count() == verified.len(group)),
             "a sink is handed other lines than were counted"
@@ -108,6 +110,22 @@ impl Verified {
     #[must_use]
     pub fn nothing(groups: usize) -> Self {
         Self::new(vec![ProposedGroup::default(); groups], false, Release::default())
+    }
+
+    /// Lets verified rows of series leave with the batch.
+    pub fn attach(&mut self, series: VerifiedSeries) {
+        self.series = series;
+    }
+
+    /// Takes the rows of series out of the batch.
+    pub fn take_series(&mut self) -> VerifiedSeries {
+        std::mem::take(&mut self.series)
+    }
+
+    /// Rows of series.
+    #[must_use]
+    pub fn series(&self) -> &VerifiedSeries {
+        &self.series
     }
 
     /// Number of groups.

@@ -5,10 +5,12 @@ use super::composition::{Treated, compartmented, treatments};
 use super::digest::{PolicyDigest, policy_digest};
 use super::protections::protections;
 use super::schema::load_schema;
+use super::series::series_terms;
 use super::shapes::group_shapes;
 use super::{field_numbers, memory, messages, nested, output_names, profiles};
 use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
+use crate::anonymity::series::Terms;
 use crate::codec::TypedGroup;
 use crate::config::{Config, Format, Problem, SourceKind, Used};
 use crate::records::schema::Schema;
@@ -34,6 +36,8 @@ pub struct Checked {
     pub treated: Vec<Treated>,
     /// The attributes that privacy models beside k protect, in the order of the schema.
     pub protections: Vec<Protection>,
+    /// Terms of the series; none where the configuration has no series.
+    pub series: Option<Arc<Terms>>,
     /// What leaves under a schema; empty until it is registered, and where nothing does.
     pub registered: Arc<[TypedGroup]>,
     /// Digest of what is promised.
@@ -76,6 +80,7 @@ impl Checked {
             }
             noted(found, &mut problems)
         });
+        let series = series_terms(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         let protections = protections(&config, &schema, file).unwrap_or_else(|found| noted(found, &mut problems));
         if problems.is_empty() {
             problems = output_names::collisions(&config, &schema, &shapes, file);
@@ -83,8 +88,8 @@ impl Checked {
         }
         if problems.is_empty() {
             let config = Arc::new(config);
-            let registered = Arc::from([]);
-            Ok(Self { config, file: file.to_owned(), schema, shapes, grown, treated, protections, registered, policy })
+            let (registered, series, file) = (Arc::from([]), series.map(Arc::new), file.to_owned());
+            Ok(Self { config, file, schema, shapes, grown, treated, protections, series, registered, policy })
         } else {
             Err(problems)
         }

@@ -8,6 +8,7 @@
 //! | [`clusters`] | the brokers, and who we are to them |
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
+//! | [`series`] | signals, buckets and cohorts of the series |
 //! | [`digest`] | the digest of a policy |
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
 //! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
@@ -48,5 +49,6 @@ pub mod reading;
 pub mod registered;
 pub mod sampling;
 pub mod schema;
+pub mod series;
 pub mod shapes;
 pub mod trials;

@@ -24,6 +24,7 @@ pub(super) struct Metrics {
     pub profiles: Profiles,
     pub memory: Memory,
     pub erasures: Erasures,
+    pub series: Series,
     pub planning: Planning,
     /// By attribute of the schema: there are as many as the schema names, whatever the records hold.
     pub involvement: GaugeVec,
@@ -167,7 +168,20 @@ series! {
             "What a part of the memory takes, copies for searches included, rounded and held; NaN for parts that nobody measures.", "part";
     }
 
-    /// Erasures, and the topic that asks for them.
+    /// What the published rows of series represent.
+    Series {
+        people: count "throng_people_represented", "People whose values are in published rows of series.";
+        share: gauge "throng_records_represented_share",
+            "Share of the records in closed buckets that published rows of series represent, 0 to 1; NaN before the first.";
+        rows: gauge "throng_series_rows", "Rows of series published since the state was made.";
+        late: gauge "throng_series_late_records",
+            "Records that came after their bucket was closed, or that no bucket could take, since the state was made.";
+        too_few: gauge "throng_series_rows_too_few", "Rows withheld because too few members of the cohort were present.";
+        dominated: gauge "throng_series_rows_dominated",
+            "Rows withheld because one or two members dominate a sum, or all have one value.";
+    }
+
+    /// Erasures of people.
     Erasures {
         done: counter "throng_erasures_total",
             "Times that people were erased from the state, since the start of the process.";
@@ -274,6 +288,7 @@ impl Metrics {
             profiles: Profiles::new(&shelf),
             memory,
             erasures: Erasures::new(&shelf),
+            series: Series::new(&shelf),
             planning: Planning::new(&shelf),
             involvement: shelf.keep(GaugeVec::new(
                 Opts::new(

@@ -16,6 +16,7 @@ mod people;
 mod plans;
 mod reason;
 mod report;
+mod series;
 mod source;
 mod status;
 
@@ -39,6 +40,7 @@ pub use people::{
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
 pub use reason::RejectionReason;
 pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
+pub use series::SeriesPublished;
 pub use source::{
     InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,
     SourceLost, SourceRefused, WriterSchemaMet,

@@ -7,6 +7,7 @@ use super::logging::{Limiter, Verdict};
 use super::metrics::{Metrics, clamped};
 use super::reason::RejectionReason;
 use super::report::{BatchReport, Totals};
+use super::series::SeriesPublished;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,6 +116,8 @@ pub struct Status {
     pub fragments_by_group: Vec<u64>,
     /// Mean loss of all present quasi cells that were settled since the start of the process.
     pub mean_loss: Option<f64>,
+    /// How much of the input the rows of the series represent; none without series.
+    pub series: Option<SeriesPublished>,
     /// Fragments thinned since the start of the process: other lines of their subject stand for them. Rounded and held.
     pub thinned_fragments: u64,
     /// Lines that have waited for their delay since then, and how long in the mean. Rounded and held.
@@ -161,6 +164,7 @@ pub(super) struct Board {
     /// Sum of the loss of the quasi cells settled, and their number.
     loss: (f64, u64),
     thinned_fragments: u64,
+    pub series: Option<SeriesPublished>,
     /// Lines that have waited for their delay, and their delays in all.
     delayed: (u64, f64),
     plan: Value,
@@ -341,6 +345,7 @@ impl Telemetry {
             groups: self.0.groups.iter().cloned().chain(["other".to_owned()]).collect(),
             fragments_by_group: board.fragments_by_group.clone(),
             mean_loss: (board.loss.1 > 0).then(|| board.loss.0 / board.loss.1 as f64),
+            series: board.series,
             thinned_fragments: board.thinned_fragments,
             delayed_lines: board.delayed.0,
             mean_delay_seconds: (board.delayed.0 > 0).then(|| board.delayed.1 / board.delayed.0 as f64),

@@ -3,7 +3,7 @@
 use crate::profiles::{SCHEMA, line};
 use crate::support::stand::{Collector, Fault, Stand, record};
 use crossbeam_channel::{Sender, unbounded};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -114,6 +114,8 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
         retry: None,
         erasures: &erasures,
         erasure_topic: None,
+        all_partitions: None,
+        assigned: BTreeSet::new(),
         next: &crossbeam_channel::never(),
         stop: &stop,
     }

@@ -9,6 +9,7 @@ use super::joins::Joins;
 use super::model::ModelSize;
 use super::prime::{PrimeError, prime};
 use super::resume::new_model;
+use super::series::SeriesStream;
 use super::settings::{Blank, EngineSettings, empty_ledger};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::drift::Baseline;
@@ -265,7 +266,7 @@ fn build(
     opened: Opened,
     mut past: Recovered,
 ) -> Result<Engine, AssemblyError> {
-    let Checked { config, schema, shapes, protections, grown, treated, registered, .. } = checked;
+    let Checked { config, schema, shapes, protections, grown, treated, registered, series, .. } = checked;
     let Opened { ledger, store, keys, untruthful, auditor } = opened;
     let blank = Blank::new(&config, &schema, &keys);
     let new_subjects =
@@ -305,6 +306,7 @@ fn build(
         quasi: quasi.into_iter().collect(),
         joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
         held: Held::new(width, schema.joined()),
+        series: series.map(|terms| SeriesStream::new(terms, &DigestKey(keys.repetition))),
         schema,
         settings,
         shapes,
@@ -318,6 +320,9 @@ fn build(
         origin: Arc::new(FileOrigin),
     };
     engine.go_on(past)?;
+    if let Some(series) = &engine.series {
+        series.published().emit(telemetry);
+    }
     telemetry.restore(engine.durable.progress.totals, engine.learning.met.monitored());
     Ok(engine)
 }

@@ -8,6 +8,7 @@ use super::joins::{Joins, Updates};
 use super::model::{Model, ModelSize};
 use super::prime::Primed;
 use super::search::{Recheck, Search};
+use super::series::SeriesStream;
 use super::settings::{Blank, EngineSettings};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
@@ -30,6 +31,7 @@ use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::release::given::GroupTerms;
+use crate::release::series::SeriesRefusal;
 use crate::release::verify::Refusal;
 use crate::start::findings::{Finding, Met};
 use crate::telemetry::{Limit, LimitReached, Telemetry};
@@ -132,6 +134,8 @@ pub struct Engine {
     pub(super) ledger: Ledger,
     pub(super) held: Held,
     pub(super) joins: Joins,
+    /// Statistics of cohorts; none where the configuration has no series.
+    pub(super) series: Option<SeriesStream>,
     pub(super) telemetry: Telemetry,
     /// Keyed digest of a name.
     pub(super) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
@@ -159,6 +163,9 @@ pub enum BatchError {
     /// Verification refuses the batch: none of it leaves, and the run ends.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Verification refuses rows of a series: none of the batch leaves, and the run ends.
+    #[error(transparent)]
+    RefusedSeries(#[from] SeriesRefusal),
     /// The sink takes nothing more, or one batch was aborted too often: only a new start can mend it.
     #[error("{0}")]
     Fatal(String),

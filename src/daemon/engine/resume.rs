@@ -51,6 +51,11 @@ impl Engine {
         for (_, block) in &past.rows {
             model.restore(block, books).ok_or_else(|| store.damaged("rows of the window cannot be read"))?;
         }
+        if let Some(series) = &mut self.series
+            && !series.resume(past.series.take())
+        {
+            return Err(store.damaged("it has the cohorts of other series"));
+        }
         let (width, k) = (schema.attributes.len(), settings.policy.k);
         let plan = past.plan.take().filter(|plan| self.is_of_use(plan, &past.references));
         let Self { learning, planning, coding, durable, .. } = self;

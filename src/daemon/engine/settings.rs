@@ -102,7 +102,7 @@ impl EngineSettings {
             format,
             rows: config.sink.rows,
             absent_as_null,
-            monitor: config.sink.kind == SinkKind::None,
+            monitor: config.sink.kind == SinkKind::None || !config.release.fragments,
             accept_rewind,
             max_dictionary_values: max_dictionary_values(config, schema),
             dictionary_bytes: bounds.dictionary_bytes,

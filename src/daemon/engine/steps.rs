@@ -10,6 +10,7 @@ use super::core::{BatchError, Engine};
 use super::encode_ahead::{Encoder, SetOnDrop, Turn, Unseen, Upcoming};
 use super::gather::{Gathered, Order, Settling};
 use super::held::{Remaining, kept, kept_waiting};
+use super::series::SeriesStream;
 use super::treatment::VerifiedBatch;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, KeptRow, OffsetRange, Progress};
@@ -85,7 +86,8 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let order = Order { settling, retry, now: now.into() };
         let (_, age_ms) = order.clock_and_age(&self.durable.progress);
-        if self.held.joining(&of, age_ms, order.is_all()).is_empty() {
+        let closes_series = order.is_all() && self.series.as_ref().is_some_and(SeriesStream::awaits_end);
+        if !closes_series && self.held.joining(&of, age_ms, order.is_all()).is_empty() {
             return Ok(());
         }
         let input = InputBatch::new(self.schema.attributes.len(), 0);
@@ -103,7 +105,10 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let gathered = self.gather(turn, &of, order)?;
         let verified = self.treat_and_verify(gathered, order)?;
-        let prepared = self.prepare(verified, order);
+        let (rows, changes) = self.series_of(&verified.gathered, order)?;
+        let mut prepared = self.prepare(verified, order);
+        prepared.effects.verified.attach(rows);
+        prepared.intent.series = changes;
         let delivered = self.deliver(prepared, sink, upcoming)?;
         self.apply(delivered);
         Ok(())
@@ -169,6 +174,7 @@ impl Engine {
             evidence: self.take_evidence(),
             met: Some(met),
             profiles: self.durable.store.profiles_version(),
+            series: None,
         }
     }
 
@@ -216,7 +222,11 @@ impl Engine {
         upcoming: &mut dyn Upcoming,
     ) -> Result<Delivered<'a>, BatchError> {
         let start = Instant::now();
-        let nothing = self.settings.monitor.then(|| Verified::nothing(self.in_force.plan.groups.len()));
+        let nothing = self.settings.monitor.then(|| {
+            let mut nothing = Verified::nothing(self.in_force.plan.groups.len());
+            nothing.attach(prepared.effects.verified.take_series());
+            nothing
+        });
         let bytes_before = sink.bytes_out();
         let mut encoder = Encoder::new(&self.schema, &self.settings, &mut self.coding);
         let untruthful = self.untruthful.as_deref();
@@ -247,6 +257,10 @@ impl Engine {
         let Gathered { input, fresh, batch, ordinals, taken, rejected, turnout, mut seconds, .. } = gathered;
         let (adopted, is_learned) = (gathered.planned.plan.is_some(), gathered.is_learned);
         self.ledger.apply(verified.delta());
+        if let (Some(series), Some(changes)) = (&mut self.series, &intent.series) {
+            series.apply(changes.clone());
+            series.published().emit(&self.telemetry);
+        }
         self.tell_of_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
         self.meet(intent.met.as_ref());

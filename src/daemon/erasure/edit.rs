@@ -1,6 +1,7 @@
 //! Every value of the state without erased people.
 
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::anonymity::series::{Cohort, Head};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::number_of;
 use crate::daemon::state::profile_journal::place_of;
@@ -32,6 +33,8 @@ pub struct Removed {
     pub said_lines: u64,
     /// Profiles of joins.
     pub profiles: u64,
+    /// People, their open buckets and their places in cohorts, of series.
+    pub series_entries: u64,
     /// Counts of the distributions that classes are compared with, each lower by one person.
     pub reference_counts: u64,
 }
@@ -105,6 +108,16 @@ impl<'a> Eraser<'a> {
             self.sampled.extend(cells.into_iter().enumerate().map(|(attribute, text)| (subject, attribute, text)));
         }
         Ok(if rows.is_empty() { Edit::Remove } else { edit })
+    }
+
+    /// A cohort that loses a member is retired whole: what it published without that member would differ by that member.
+    fn cohort(&mut self, store: &Store, key: &[u8], sealed: &[u8]) -> Result<Edit, StateError> {
+        let mut cohort: Cohort = store.open_value(key, sealed)?;
+        let before = cohort.everybody().count();
+        cohort.remove_members(|person| self.is_erased(person));
+        let gone = (before - cohort.everybody().count()) as u64;
+        self.removed.series_entries += gone;
+        Ok(replaced(store, key, gone, &cohort))
     }
 
     fn references(&mut self, store: &Store, key: &[u8], sealed: &[u8]) -> Result<Edit, StateError> {
@@ -181,6 +194,21 @@ impl Editor for Eraser<'_> {
                 let mut met: Met = store.open_value(key, sealed)?;
                 let gone = met.forget(|person| self.is_erased(person));
                 Ok(replaced(store, key, u64::from(gone), &met))
+            }
+            "series-person" | "series-open" => {
+                let person = number_of(key).ok_or_else(|| store.damaged("an entry of the series has no number"))?;
+                if !self.is_erased(person) {
+                    return Ok(Edit::Keep);
+                }
+                self.removed.series_entries += 1;
+                Ok(Edit::Remove)
+            }
+            "series-cohort" => self.cohort(store, key, sealed),
+            "series-head" => {
+                let mut head: Head = store.open_value(key, sealed)?;
+                let before = head.front.len();
+                head.front.retain(|(person, _)| !self.is_erased(*person));
+                Ok(replaced(store, key, (before - head.front.len()) as u64, &head))
             }
             "intent" => Ok(Edit::Remove),
             UNKNOWN => Err(store.damaged("it holds something that an erasure does not know")),

@@ -4,6 +4,7 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::anonymity::series::SeriesChanges;
 use crate::daemon::engine::clock::Anchor;
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
@@ -176,4 +177,6 @@ pub struct Intent {
     pub met: Option<Met>,
     /// The version of the profiles that its records were joined to.
     pub profiles: u64,
+    /// New values of the state of the series; none where there are no series.
+    pub series: Option<SeriesChanges>,
 }

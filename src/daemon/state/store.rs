@@ -29,6 +29,7 @@ mod job;
 pub mod kinds;
 mod recover;
 pub mod rewrite;
+mod series;
 pub use recover::Recovered;
 
 const CHECK: &[u8] = b"check";

@@ -10,7 +10,7 @@ use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::run_error::RunError;
-use crate::io::file::sink::{FileSink, Names, NoSink};
+use crate::io::file::sink::{FileSink, Names, NoSink, SeriesColumns};
 use crate::io::file::{FileSource, GroupColumns, Reading, Standing, StopFlag, content_digest_of};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::transaction::UNTRUTHFUL;
@@ -53,7 +53,8 @@ pub fn run_file(
         groups: checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
         attributes: schema.attributes.iter().map(|a| a.name.clone()).collect(),
     };
-    let columns = output_columns(&config, &checked.shapes, &schema);
+    let columns = if config.release.fragments { output_columns(&config, &checked.shapes, &schema) } else { Vec::new() };
+    let series = checked.series.as_deref().map_or_else(Vec::new, SeriesColumns::of);
     telemetry.set_readiness(|r| r.broker = true);
     // A batch that was about to leave when a process ended may have: its lines count as released.
     let Assembled { mut engine, .. } = assemble(checked, telemetry, options.accept_rewind, &mut |_, _| Ok(true))?;
@@ -76,7 +77,9 @@ pub fn run_file(
     telemetry.set_readiness(|r| r.assignment = true);
     let consumed_before = telemetry.status().totals.consumed;
     let mut sink = match config.sink.kind {
-        SinkKind::File => Some(open_sink((&config, &schema), &columns, names, options.lineage.as_deref(), &engine)?),
+        SinkKind::File => {
+            Some(open_sink((&config, &schema), (&columns, &series), names, options.lineage.as_deref(), &engine)?)
+        }
         SinkKind::None | SinkKind::Kafka => None,
     };
     let reader = FileReader {
@@ -107,6 +110,8 @@ pub fn run_file(
             retry: None,
             erasures: supervision.erasures,
             erasure_topic: None,
+            all_partitions: None,
+            assigned: BTreeSet::new(),
             next: supervision.next,
             stop,
         }
@@ -248,12 +253,12 @@ fn marks(outputs: &[GroupColumns], schema: &Schema, how: Option<&str>) -> Vec<Op
 
 fn open_sink(
     (config, schema): (&Config, &Schema),
-    outputs: &[GroupColumns],
+    (outputs, series): (&[GroupColumns], &[SeriesColumns]),
     names: Names,
     lineage: Option<&Path>,
     engine: &Engine,
 ) -> Result<FileSink, RunError> {
     let format = file_format(config.sink.format(), config.source.separator);
     let untruthful = marks(outputs, schema, engine.untruthful());
-    Ok(FileSink::open(config, format, outputs, lineage, untruthful, names)?)
+    Ok(FileSink::open(config, format, outputs, series, lineage, untruthful, names)?)
 }

@@ -32,7 +32,7 @@ use crate::start::messages::messages;
 use crate::start::registered::register;
 use crate::telemetry::{SourceLost, SourceRefused, Telemetry};
 use rdkafka::consumer::Consumer;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -85,6 +85,8 @@ struct Start<'a> {
     /// The consumer, once there is one.
     consumer: Arc<OnceLock<Arc<FeedConsumer>>>,
     health: Arc<Health>,
+    /// Partitions that this instance must read alone, where it publishes series.
+    all_partitions: Option<usize>,
     /// The broker is a stand-in within this process.
     stand_in: bool,
 }
@@ -102,7 +104,7 @@ pub fn run_kafka(
     }
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
     let (cluster, sink) = clusters(&config)?;
-    let start = Start {
+    let mut start = Start {
         file: &file,
         config: &config,
         schema: &schema,
@@ -112,6 +114,7 @@ pub fn run_kafka(
         sink,
         consumer: Arc::default(),
         health: Arc::default(),
+        all_partitions: None,
         stand_in: options.stand_in_broker,
     };
     let topics = config.source.topics.clone();
@@ -123,6 +126,8 @@ pub fn run_kafka(
         return Ok(Vec::new());
     };
     let commit_partitions = partitions.last().copied().unwrap_or(1);
+    let all: i32 = partitions.iter().take(topics.len()).sum();
+    start.all_partitions = checked.series.as_ref().map(|_| usize::try_from(all).unwrap_or(0));
     if directory::must_exist(&config.state.path).is_err() && start.has_released(commit_partitions)? {
         let (path, group) = (config.state.path.clone(), config.source.group.clone());
         if !options.accept_new_state {
@@ -348,6 +353,8 @@ impl Start<'_> {
                 retry: intent,
                 erasures: supervision.erasures,
                 erasure_topic,
+                all_partitions: self.all_partitions,
+                assigned: BTreeSet::new(),
                 next: supervision.next,
                 stop,
             }

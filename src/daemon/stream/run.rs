@@ -17,6 +17,7 @@ use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
 use crossbeam_channel::Receiver;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,16 @@ pub enum StreamError {
     /// What only the memory knew could not be written to the state.
     #[error(transparent)]
     State(#[from] StateError),
+    /// Other instances read some of the partitions, and a cohort must not be divided among instances.
+    #[error(
+        "this instance reads {assigned} of the {all} partitions of source.topics, and [[series]] need all of them in one instance: two instances would publish two different groupings of the same people (stop the other instances of source.group, or remove [[series]])"
+    )]
+    SeriesDivided {
+        /// Partitions of this instance.
+        assigned: usize,
+        /// Partitions of the topics.
+        all: usize,
+    },
     /// The erasure topic cannot be read on.
     #[error(transparent)]
     ErasureTopic(#[from] ErasureTopicError),
@@ -82,6 +93,10 @@ pub struct Run<'a> {
     pub erasures: &'a ErasureRequests,
     /// Reader of the erasure topic; none where there is no such topic.
     pub erasure_topic: Option<TopicReader>,
+    /// Partitions that this instance must read alone, where it publishes series of topics.
+    pub all_partitions: Option<usize>,
+    /// Partitions that it reads.
+    pub assigned: BTreeSet<Place>,
     /// Holds the configuration for which this run is to end; none as long as it is to go on.
     pub next: &'a Receiver<NextConfig>,
     /// Set when the daemon is to end.
@@ -212,6 +227,9 @@ impl Run<'_> {
 
     /// Processes one batch.
     fn batch(&mut self, mut turn: Turn, last: Option<Settling>) -> Result<Done, StreamError> {
+        if let Some(all) = self.all_partitions.filter(|all| self.assigned.len() < *all) {
+            return Err(StreamError::SeriesDivided { assigned: self.assigned.len(), all });
+        }
         let input = &turn.input;
         let records = input.records();
         let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
@@ -261,6 +279,7 @@ impl Run<'_> {
     fn hear(&mut self, notice: Notice) -> Result<(), StreamError> {
         match notice {
             Notice::Revoked { places, is_lost, acknowledge } => {
+                self.assigned.retain(|place| !places.contains(place));
                 if !is_lost {
                     self.settle_places(&places)?;
                 }
@@ -276,6 +295,7 @@ impl Run<'_> {
             }
             Notice::Assigned { places } => {
                 Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
+                self.assigned.extend(places);
             }
             Notice::CannotReplay { .. } => {
                 let aborted = self.retry.take();

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringBuilder};
+use arrow::array::{ArrayRef, Float64Array, StringBuilder, UInt64Array};
 use arrow::datatypes::{DataType, Field as ArrowField, Schema};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
@@ -25,6 +25,17 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Rows of Parquet that are gathered before they are encoded, or bytes of their cells.
 const GATHERED_ROWS: usize = 1 << 16;
 const GATHERED_BYTES: usize = 64 << 20;
+
+/// Type of a column of Parquet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// UTF-8.
+    Text,
+    /// UINT64.
+    Count,
+    /// DOUBLE.
+    Number,
+}
 
 /// A group of attributes that leave together, and the order of its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,8 +169,16 @@ impl Output {
         match format {
             Format::Ndjson => Self::of_lines(target, b""),
             Format::Csv { separator } => Self::of_lines(target, &header(columns, separator)),
-            Format::Parquet => Ok(Self::Rows(Box::new(Rows::new(target, columns)?))),
+            Format::Parquet => {
+                let texts: Vec<_> = columns.iter().map(|name| (name.clone(), ColumnType::Text)).collect();
+                Self::of_columns(target, &texts)
+            }
         }
+    }
+
+    /// A Parquet file of typed columns, filled with NDJSON.
+    pub fn of_columns(target: Target, columns: &[(String, ColumnType)]) -> Result<Self, SinkError> {
+        Ok(Self::Rows(Box::new(Rows::new(target, columns)?)))
     }
 
     /// Appends complete lines, each with its line break. For Parquet they are NDJSON.
@@ -194,7 +213,7 @@ impl Output {
     }
 }
 
-/// Rows of a Parquet file. Every column is text; null stands for a missing cell and for one that the line omits.
+/// Rows of a Parquet file. Null stands for a missing cell and for one that the line omits.
 pub(super) struct Rows {
     path: PathBuf,
     schema: Arc<Schema>,
@@ -204,11 +223,18 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    fn new(target: Target, columns: &[String]) -> Result<Self, SinkError> {
-        let fields: Vec<Field> = columns.iter().map(|name| Field::flat(name)).collect();
+    fn new(target: Target, columns: &[(String, ColumnType)]) -> Result<Self, SinkError> {
+        let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::flat(name)).collect();
         let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
-        let of_text = |name: &String| ArrowField::new(name, DataType::Utf8, true);
-        let schema = Arc::new(Schema::new(columns.iter().map(of_text).collect::<Vec<_>>()));
+        let field = |(name, kind): &(String, ColumnType)| {
+            let kind = match kind {
+                ColumnType::Text => DataType::Utf8,
+                ColumnType::Count => DataType::UInt64,
+                ColumnType::Number => DataType::Float64,
+            };
+            ArrowField::new(name, kind, true)
+        };
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let path = target.path().to_owned();
         let writer = ArrowWriter::try_new(target, Arc::clone(&schema), Some(properties));
@@ -245,7 +271,13 @@ impl Rows {
 }
 
 fn columns(rows: &RawBatch, schema: &Arc<Schema>) -> Result<RecordBatch, arrow::error::ArrowError> {
-    let arrays = (0..schema.fields().len()).map(|column| {
+    let arrays = schema.fields().iter().enumerate().map(|(column, field)| {
+        let tokens = (0..rows.rows()).map(|row| rows.token(row, column));
+        match field.data_type() {
+            DataType::UInt64 => return Arc::new(tokens.map(number::<u64>).collect::<UInt64Array>()) as ArrayRef,
+            DataType::Float64 => return Arc::new(tokens.map(number::<f64>).collect::<Float64Array>()) as ArrayRef,
+            _ => {}
+        }
         let mut cells = StringBuilder::new();
         for row in 0..rows.rows() {
             match rows.token(row, column) {
@@ -262,6 +294,12 @@ fn columns(rows: &RawBatch, schema: &Arc<Schema>) -> Result<RecordBatch, arrow::
     RecordBatch::try_new(Arc::clone(schema), arrays.collect())
 }
 
+/// The number of a token; none where it is another kind of token.
+fn number<T: std::str::FromStr>(token: Token<'_>) -> Option<T> {
+    let Token::Number(text) = token else { return None };
+    text.parse().ok()
+}
+
 /// The library wraps the error of the file; only its kind is kept, for a full disk must be told.
 fn unencoded(path: &Path, error: ParquetError) -> SinkError {
     let path = path.to_owned();
@@ -275,11 +313,11 @@ fn unencoded(path: &Path, error: ParquetError) -> SinkError {
 }
 
 /// The file of each group; `-` for standard output.
-pub(super) fn output_paths(path: &Path, groups: &[GroupColumns]) -> Vec<PathBuf> {
+pub(super) fn output_paths(path: &Path, names: &[&str]) -> Vec<PathBuf> {
     if path == Path::new("-") {
         return vec![path.to_owned()];
     }
-    groups.iter().map(|group| Sink::file_of(path, &group.name, groups.len() == 1)).collect()
+    names.iter().map(|name| Sink::file_of(path, name, names.len() == 1)).collect()
 }
 
 /// The header line of a CSV file.

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::outputs::{GroupColumns, Output, Target, Visible, output_paths};
+use super::outputs::{ColumnType, GroupColumns, Output, Target, Visible, output_paths};
 use super::whole::{self, Access};
 use super::{Format, SinkError};
+use crate::anonymity::series::{self, RowFormat, SeriesTerms, Terms};
 use crate::config::Config;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
@@ -26,7 +27,11 @@ pub struct Names {
 
 /// The files of one run.
 pub struct FileSink {
+    /// Outputs of fragments, then those of the series.
     outputs: Vec<Output>,
+    /// Number of outputs of fragments.
+    fragments: usize,
+    row_format: RowFormat,
     /// Lines written by output, for the lineage.
     lines: Vec<u64>,
     dead_letters: Option<Output>,
@@ -37,6 +42,40 @@ pub struct FileSink {
     names: Names,
     visible: Visible,
     bytes_out: u64,
+}
+
+/// Name and columns of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesColumns {
+    /// Name of the series.
+    pub name: String,
+    /// Its columns, in the order of a row.
+    pub columns: Vec<(String, ColumnType)>,
+}
+
+impl SeriesColumns {
+    /// Returns name and columns of the series of a configuration.
+    #[must_use]
+    pub fn of(terms: &Terms) -> Vec<Self> {
+        let typed = |(name, kind): (String, series::ColumnType)| match kind {
+            series::ColumnType::Text => (name, ColumnType::Text),
+            series::ColumnType::Count => (name, ColumnType::Count),
+            series::ColumnType::Number => (name, ColumnType::Number),
+        };
+        let columns =
+            |of: &SeriesTerms| series::columns(of, &terms.cohorts.strata_names).into_iter().map(typed).collect();
+        terms.series.iter().map(|of| Self { name: of.name.clone(), columns: columns(of) }).collect()
+    }
+
+    fn output(&self, target: Target, format: Format) -> Result<Output, SinkError> {
+        match format {
+            Format::Parquet => Output::of_columns(target, &self.columns),
+            Format::Ndjson | Format::Csv { .. } => {
+                let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
+                Output::of_group(target, format, &names)
+            }
+        }
+    }
 }
 
 impl FileSink {
@@ -52,9 +91,10 @@ impl FileSink {
         config: &Config,
         format: Format,
         columns: &[GroupColumns],
+        series: &[SeriesColumns],
         lineage: Option<&Path>,
         untruthful: Vec<Option<String>>,
-        names: Names,
+        record_names: Names,
     ) -> Result<Self, SinkError> {
         let sink = &config.sink;
         let visible = if config.is_job() { Visible::AtTheEnd } else { Visible::AsReleased };
@@ -63,13 +103,26 @@ impl FileSink {
         let lineage = lineage.map(|path| open(path, Access::Private)).transpose()?;
         let audit = sink.audit_file.as_deref().map(|path| open(path, Access::Shared)).transpose()?;
         let mut outputs = Vec::with_capacity(columns.len());
-        let paths = output_paths(&sink.path, columns);
+        let names: Vec<&str> = columns
+            .iter()
+            .map(|group| group.name.as_str())
+            .chain(series.iter().map(|series| series.name.as_str()))
+            .collect();
+        let paths = output_paths(&sink.path, &names);
         for (path, group) in paths.iter().zip(columns) {
             let target = Target::open(path, visible, Access::Shared)?;
             outputs.push(Output::of_group(target, format, &group.columns)?);
         }
-        let lines = vec![0; outputs.len()];
-        let files = paths.iter().filter(|path| path.as_path() != Path::new("-"));
+        for (path, series) in paths[columns.len()..].iter().zip(series) {
+            outputs.push(series.output(Target::open(path, visible, Access::Shared)?, format)?);
+        }
+        let (lines, fragments) = (vec![0; outputs.len()], columns.len());
+        let row_format = match format {
+            Format::Ndjson => RowFormat::Json,
+            Format::Csv { separator } => RowFormat::Csv(separator),
+            Format::Parquet => RowFormat::FlatJson,
+        };
+        let files = paths[..columns.len()].iter().filter(|path| path.as_path() != Path::new("-"));
         let marks: Vec<(PathBuf, String)> = files
             .zip(untruthful)
             .filter_map(|(path, text)| Some((crate::config::Sink::mark_path(path), text?)))
@@ -77,12 +130,24 @@ impl FileSink {
         if visible == Visible::AsReleased {
             marks.iter().try_for_each(|(path, text)| whole::write(path, text.as_bytes()))?;
         }
-        Ok(Self { outputs, lines, dead_letters, audit, lineage, marks, names, visible, bytes_out: 0 })
+        Ok(Self {
+            outputs,
+            fragments,
+            row_format,
+            lines,
+            dead_letters,
+            audit,
+            lineage,
+            marks,
+            names: record_names,
+            visible,
+            bytes_out: 0,
+        })
     }
 
     fn write(&mut self, batch: &Verified, envelope: &Envelope<'_>) -> Result<(), SinkError> {
         let mut buffer = Vec::new();
-        for output in 0..batch.outputs() {
+        for output in 0..batch.outputs().min(self.fragments) {
             buffer.clear();
             for (group, line) in batch.output(output) {
                 buffer.extend_from_slice(line.bytes);
@@ -105,6 +170,15 @@ impl FileSink {
             }
             self.bytes_out += buffer.len() as u64;
             self.outputs[output].append(&buffer)?;
+        }
+        for series in 0..batch.series().series() {
+            buffer.clear();
+            for line in batch.series().lines(series, self.row_format) {
+                buffer.extend_from_slice(&line);
+                buffer.push(b'\n');
+            }
+            self.bytes_out += buffer.len() as u64;
+            self.outputs[self.fragments + series].append(&buffer)?;
         }
         if let Some(file) = &mut self.dead_letters {
             for rejected in envelope.rejected {

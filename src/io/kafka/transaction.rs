@@ -5,6 +5,7 @@ use super::epoch::Epochs;
 use super::marker::Marker;
 use super::producer::{PARTING, STEP, Writer, classify, ended, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
+use crate::anonymity::series::RowFormat;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
 use crate::release::sink::{DeliveryError, Envelope, Sink};
@@ -156,6 +157,7 @@ impl Attempt<'_> {
                 self.send(record)?;
             }
         }
+        bytes += self.send_series(batch, envelope)?;
         if let Some(topic) = &outputs.dead_letters {
             for (rank, rejected) in (0i64..).zip(envelope.rejected) {
                 let source = outputs.sources.get(usize::from(rejected.coordinate.topic));
@@ -190,6 +192,21 @@ impl Attempt<'_> {
         crash_point("acknowledged");
         self.commit()?;
         crash_point("committed");
+        Ok(bytes)
+    }
+
+    /// Sends the rows of the series, as JSON whatever the fragments are. Returns their bytes.
+    fn send_series(&self, batch: &Verified, envelope: &Envelope<'_>) -> Result<u64, DeliveryError> {
+        let (series, sinks) = (batch.series(), &self.sink.outputs.sinks);
+        let mut bytes = 0;
+        for (number, topic) in sinks.iter().skip(sinks.len().saturating_sub(series.series())).enumerate() {
+            for (rank, line) in (0i64..).zip(series.lines(number, RowFormat::Json)) {
+                let partition = i32::try_from(rank % i64::from(topic.partitions)).expect("below the partition count");
+                bytes += line.len() as u64;
+                let record = BaseRecord::<(), [u8]>::to(&topic.name).payload(line.as_slice()).partition(partition);
+                self.send(record.timestamp(envelope.clock_ms))?;
+            }
+        }
         Ok(bytes)
     }
 

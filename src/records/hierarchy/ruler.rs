@@ -159,6 +159,12 @@ impl Ruler {
         Ok((Self { integer, decimals, min: ticks[0], max: ticks[1], step, levels: Vec::new() }, ticks))
     }
 
+    /// The lowest and the highest value of the domain.
+    pub fn range(&self) -> (f64, f64) {
+        let scale = 10f64.powi(i32::try_from(self.decimals).expect("few decimals"));
+        (self.min as f64 / scale, self.max as f64 / scale)
+    }
+
     pub(super) fn between(&self) -> usize {
         self.levels.len()
     }

@@ -52,6 +52,9 @@ impl Store {
         if let Some(met) = &intent.met {
             batch.insert(MET, self.seal(MET, met));
         }
+        if let Some(changes) = &intent.series {
+            self.write_series(batch, changes);
+        }
         if let Some(evidence) = &intent.evidence {
             batch.insert(EVIDENCE, self.seal(EVIDENCE, evidence));
         }

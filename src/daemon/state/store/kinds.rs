@@ -1,11 +1,13 @@
 //! Kinds of values in the state: their keys, and how their plain bytes are read.
 
 use super::binding::{ERASURE_POSITION, GROUPS, JOB, POLICY, SINK, STREAM, TopicPosition, UNTRUTHFUL};
+use super::series::{COHORT, HEAD, OPEN, PERSON};
 use super::{BASELINE, CHECK, EVIDENCE, INTENT, MET, PROGRESS};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::anonymity::series::{Cohort, Head, OpenBucket, Participant};
 use crate::daemon::state::profile_journal::{PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
@@ -34,7 +36,7 @@ fn is<T: DeserializeOwned>(plain: &[u8]) -> bool {
 }
 
 /// Values with a fixed key.
-const SINGLE: [(&[u8], Kind); 14] = [
+const SINGLE: [(&[u8], Kind); 15] = [
     (CHECK, Kind { name: CHECK_VALUE, reads: |_| true }),
     (PROGRESS, Kind { name: "progress", reads: is::<Progress> }),
     (INTENT, Kind { name: "intent", reads: is::<Intent> }),
@@ -48,17 +50,21 @@ const SINGLE: [(&[u8], Kind); 14] = [
     (POLICY, Kind { name: "policy", reads: is::<[u8; 32]> }),
     (JOB, Kind { name: "job", reads: is::<[u8; 32]> }),
     (ERASURE_POSITION, Kind { name: "erasure-position", reads: is::<TopicPosition> }),
+    (HEAD, Kind { name: "series-head", reads: is::<Head> }),
     (UNTRUTHFUL, Kind { name: "untruthful", reads: is::<bool> }),
 ];
 
 /// Values with a number of eight bytes behind their name and a slash.
-const NUMBERED: [Kind; 7] = [
+const NUMBERED: [Kind; 10] = [
     Kind { name: "delta", reads: is::<LedgerDelta> },
     Kind { name: "shard", reads: is::<(u64, SupportShard)> },
     Kind { name: "said", reads: is::<Vec<(u128, i64)>> },
     Kind { name: "sample", reads: is::<Vec<KeptRow>> },
     Kind { name: "held", reads: is::<KeptRow> },
     Kind { name: "plan", reads: is::<Plan> },
+    Kind { name: COHORT, reads: is::<Cohort> },
+    Kind { name: OPEN, reads: is::<Vec<OpenBucket>> },
+    Kind { name: PERSON, reads: is::<Participant> },
     Kind { name: "reference", reads: is::<Vec<ReferenceCounts>> },
 ];
 

@@ -5,6 +5,7 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
+use crate::anonymity::series::SeriesState;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::numbered::{number_of, numbered};
 use crate::daemon::state::profile_journal::{PREFIX, VERSION, place_of};
@@ -40,6 +41,8 @@ pub struct Recovered {
     pub met: Option<Met>,
     /// Profiles by the number of their join and the person.
     pub profiles: Vec<ProfileChange>,
+    /// State of the series; none where there is none.
+    pub series: Option<SeriesState>,
     /// Ledger deltas that were applied on top of the shards.
     pub deltas: u64,
     /// Sealed bytes read of the ledger, its deltas and the window, for the event of the start.
@@ -60,6 +63,9 @@ impl Recovered {
             self.references.clone_from(&intent.references);
         }
         self.met.clone_from(&intent.met);
+        if let Some(changes) = &intent.series {
+            self.series.get_or_insert_default().apply(changes.clone());
+        }
         self.held.retain(|row| !intent.settled.contains(&row.ordinal));
         self.held.extend(intent.held.iter().cloned());
         self.sample.extend(intent.sampled.iter().cloned());
@@ -141,6 +147,7 @@ impl Store {
             found.evidence = self.read(EVIDENCE)?;
         }
         found.met = self.read(MET)?;
+        found.series = self.load_series()?;
         Ok(found)
     }
 }
