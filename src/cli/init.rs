@@ -8,10 +8,12 @@ use super::together::Together;
 use crate::config::{self, Config, Secret, is_same_file};
 use crate::dataset::infer::Inferred;
 use crate::io::file::{Format, is_at_rest};
+use crate::records::schema::{Attribute, Role, Schema, Type};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Write a schema, a configuration and a secret for records of one's own
 ///
@@ -22,6 +24,8 @@ use std::path::{Path, PathBuf};
   throng init steps.csv
       asks the rest
   throng init steps.csv --subject user_id --k 10 --output steps.released.ndjson --directory privacy
+  throng init steps.csv --for dashboards
+      statistics over time instead of records
   throng init sample.ndjson --topic wearable.raw --to-topic wearable.sanitized --brokers kafka-1:9092
       the records of a topic; the sample is what the groups are chosen from, too")]
 pub struct InitArgs {
@@ -33,6 +37,9 @@ pub struct InitArgs {
     /// Every record is of another person: no column counts people
     #[arg(long, conflicts_with = "subject")]
     no_subject: bool,
+    /// What the release is for [default: rows]
+    #[arg(long = "for", value_name = "PURPOSE", value_enum)]
+    purpose: Option<Purpose>,
     /// The crowd: people who share all that is said of each of them [default: 5]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(2..))]
     k: Option<u32>,
@@ -59,8 +66,20 @@ pub struct InitArgs {
     force: bool,
 }
 
+/// What a release is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Purpose {
+    /// Statistics of cohorts over time: means, deviations and quartiles of every number, a row each day. Represents most records
+    Dashboards,
+    /// Single records, as fragments whose values k people share
+    Rows,
+    /// Nothing leaves: the risk is measured
+    Monitoring,
+}
+
 /// What the questions have come to.
 struct Answers {
+    purpose: Purpose,
     sample: SampleArgs,
     input: PathBuf,
     subject: Option<String>,
@@ -99,7 +118,10 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let sample = sample::read(&answers.sample)?;
     let counted = CountedBy { subject: answers.subject.as_deref(), no_subject: args.no_subject };
     let inferred = propose(&sample, counted, answers.k, &answers.name, args.topic.is_some())?;
-    let text = configuration(args, &answers, &sample, &schema, &secret, inferred.schema.subject.is_some());
+    if answers.purpose == Purpose::Dashboards {
+        refuse_without_series(&inferred.schema)?;
+    }
+    let text = configuration(args, &answers, &sample, &schema, &secret, &inferred.schema);
     warn(&inferred, args.no_subject);
     let named = config.display().to_string();
     let mut together = Together::default();
@@ -120,8 +142,11 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     }
     println!("{}: {}", schema.display(), summary(&inferred));
     println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers));
-    if let Some(hint) = hint(&inferred, args.topic.is_some()) {
+    if let Some(hint) = hint(&inferred, args.topic.is_some()).filter(|_| answers.purpose == Purpose::Rows) {
         println!("{hint}");
+        if refuse_without_series(&inferred.schema).is_ok() {
+            println!("to publish statistics that represent most of these records: throng init --for dashboards");
+        }
     }
     println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
     println!(
@@ -149,6 +174,31 @@ fn hint(inferred: &Inferred, is_stream: bool) -> Option<String> {
             text::number(inferred.records)
         )
     })
+}
+
+/// Refuses a purpose that needs people, times and numbers where the records have none.
+fn refuse_without_series(schema: &Schema) -> Result<(), Failure> {
+    let has = |wanted: &dyn Fn(&Attribute) -> bool| schema.attributes.iter().any(|attribute| wanted(attribute));
+    let missing = if schema.subject.is_none() {
+        "no column counts people (--subject COLUMN)"
+    } else if !has(&|attribute| matches!(attribute.kind(), Type::Date | Type::Timestamp)) {
+        "no column holds dates or times"
+    } else if !has(&|attribute| {
+        matches!(attribute.kind(), Type::Integer | Type::Float) && attribute.role.is_releasable()
+    }) {
+        "no column holds numbers"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(anyhow!("statistics over time need people, times and numbers: {missing}")))
+}
+
+/// The first column of dates or times, where there are several.
+fn event_time(schema: &Schema) -> Option<&str> {
+    let is_moment = |attribute: &&Arc<Attribute>| matches!(attribute.kind(), Type::Date | Type::Timestamp);
+    let mut moments: Vec<&Arc<Attribute>> = schema.attributes.iter().filter(is_moment).collect();
+    moments.sort_by_key(|attribute| attribute.role != Role::Time);
+    (moments.len() > 1).then(|| moments[0].name.as_str())
 }
 
 /// Asks on the terminal; nothing where the answer is the default.
@@ -186,6 +236,14 @@ fn answers(
             k.ok().filter(|k| *k >= 2).ok_or_else(|| Failure::Usage(anyhow!("k is a number of people, 2 or more")))?
         }
     };
+    let purpose = match args.purpose {
+        Some(purpose) => purpose,
+        None => match ask("Release for dashboards (statistics over time), rows or monitoring", "rows")?.as_deref() {
+            None => Purpose::Rows,
+            Some(answer) => <Purpose as clap::ValueEnum>::from_str(answer, true)
+                .map_err(|_| Failure::Usage(anyhow!("{answer:?} is no purpose: dashboards, rows or monitoring")))?,
+        },
+    };
     let directory = match &args.directory {
         Some(directory) => directory.clone(),
         None => ask("Directory for schema, configuration and secret", ".")?.map_or(PathBuf::new(), PathBuf::from),
@@ -202,10 +260,13 @@ fn answers(
         (None, None) => ask("File for the release", &released.display().to_string())?.map_or(released, PathBuf::from),
     };
     let sample = SampleArgs { input: Some(input.clone()), ..args.sample.clone() };
-    Ok(Answers { sample, input, subject, k, output, directory, name })
+    Ok(Answers { purpose, sample, input, subject, k, output, directory, name })
 }
 
 fn destination(args: &InitArgs, answers: &Answers) -> String {
+    if answers.purpose == Purpose::Monitoring {
+        return "nowhere: the risk is measured".to_owned();
+    }
     match &args.topic {
         Some(topic) => format!("the topic {}", to_topic(args, topic)),
         None => answers.output.display().to_string(),
@@ -223,7 +284,7 @@ fn configuration(
     sample: &Sample,
     schema: &Path,
     secret: &Path,
-    has_subject: bool,
+    described: &Schema,
 ) -> String {
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let path = |path: &Path| quoted(&path.display().to_string());
@@ -243,19 +304,34 @@ fn configuration(
             quoted(&args.brokers),
             quoted(topic)
         );
-        out += &format!("\n[sink]\nkind = \"kafka\"\ntopic = {}\n", quoted(&to_topic(args, topic)));
+        out += &match answers.purpose {
+            Purpose::Monitoring => "\n[sink]\nkind = \"none\"\n".to_owned(),
+            _ => format!("\n[sink]\nkind = \"kafka\"\ntopic = {}\n", quoted(&to_topic(args, topic))),
+        };
     } else {
         out += &format!("\n[source]\nkind = \"file\"\npath = {}\nformat = \"{format}\"\n", path(&answers.input));
         if let Format::Csv { separator } = sample.format {
             out += &format!("separator = {}\n", quoted(&char::from(separator).to_string()));
         }
-        out += &format!("\n[sink]\nkind = \"file\"\npath = {}\n", path(&answers.output));
+        out += &match answers.purpose {
+            Purpose::Monitoring => "\n[sink]\nkind = \"none\"\n".to_owned(),
+            _ => format!("\n[sink]\nkind = \"file\"\npath = {}\n", path(&answers.output)),
+        };
     }
     out += &format!("\n[schema]\nfile = {}\n", path(schema));
     out += &format!("\n[privacy]\nk = {}\n", answers.k);
-    if has_subject {
+    let is_rows = answers.purpose == Purpose::Rows;
+    if described.subject.is_some() && is_rows {
         out += "# Of each batch and group one line a person leaves, and what does not change leaves once in static_window, spread\n# over it. More tells who is who: docs/guarantees.md. With few people much stays inside: smaller batches give more lines, and\n# coarser ones.\n# max_lines_per_subject = 1\n# static_window = \"30days\"\n# max_delay = \"30days\"\n";
     }
+    out += &match answers.purpose {
+        Purpose::Dashboards => {
+            "\n# Statistics of cohorts of people over time. No record of a single person leaves. Every key: docs/series.md.\n\
+             [release]\nfragments = false\n\n[[series]]\nname = \"daily\"\nevery = \"1d\"\n".to_owned()
+                + &event_time(described).map_or(String::new(), |name| format!("\n[cohort]\ntime = {}\n", quoted(name)))
+        }
+        Purpose::Rows | Purpose::Monitoring => String::new(),
+    };
     out += "\n# Attributes leave in groups, which nothing ties together. The planner chooses them from records; fixed ones are [[group]]s,\n# and `throng check` prints those it has chosen.\n[plan]\ngroups = \"price\"\n";
     if args.topic.is_some() {
         out += &format!("prime = {} # records in the format of the topic, never released\n", path(&answers.input));

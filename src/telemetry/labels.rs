@@ -171,7 +171,7 @@ labels! {
         Thinned = "thinned",
         /// The stream ended with it.
         EndOfStream = "end_of_stream",
-        /// The sink is `none`: risk is measured, nothing leaves.
+        /// The sink is `none`, or `release.fragments` is false: risk is measured, no record leaves.
         Monitoring = "monitoring",
     }
 }

@@ -10,7 +10,8 @@
     guard: "counting would have joined two of its fragments", shutdown: "it was waiting when the daemon stopped",
     revoked: "it was waiting when its partition went to another instance", held_out: "it waited for a crowd in vain",
     end_of_stream: "the stream ended while it waited",
-    monitoring: "nothing is released: sink.kind is none",
+    monitoring: "no record leaves: sink.kind is none or release.fragments is false",
+    thinned: "other lines of the same person stand for it",
     malformed_json: "not JSON", not_utf8: "not UTF-8", oversized: "longer than source.max_record_bytes",
     too_deep: "nested deeper than 32", duplicate_key: "a key comes twice", not_an_object: "JSON, but no object",
     empty: "an empty record", ragged_row: "more or fewer fields than the header", malformed_row: "a quote is not closed",
@@ -203,7 +204,7 @@
   chart("flow", "Suppressed", {
     unit: short,
     lines: [{ of: (p) => p.suppressed, colour: "grey" }],
-    says: "Records of which nothing leaves, because no crowd was found for them. The reasons are below.",
+    says: "Records of which nothing leaves. The reasons are below: no crowd, other lines of the same person, or only measured.",
     read: (p, s, now) => {
       // Now: the last ten seconds together, since a single one may have no batch.
       const seen = now ? s.history.slice(-10) : [p].filter(Boolean);
@@ -362,7 +363,11 @@
   let status = null;
   const refresh = () => {
     if (!status) return;
-    byId("promise").textContent = `each record leaves in a crowd of at least ${status.k}`;
+    const series = status.series;
+    const represented = series && series.records ? share(series.represented / series.records) : "no closed bucket";
+    byId("promise").textContent = series
+      ? `series represent ${count(series.people)} of ${count(series.people_seen)} people and ${represented} of records`
+      : `each record leaves in a crowd of at least ${status.k}`;
     const pill = byId("state");
     const alarm = !status.conserved ? "records do not add up" : status.verification_refusals ? "verification has refused a batch" : "";
     pill.className = "pill " + (status.ready && !alarm ? "good" : "bad");
