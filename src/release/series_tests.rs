@@ -165,6 +165,10 @@ proptest! {
             prop_assert_eq!(taken, 2 * records.len() as u64);
         }
         prop_assert!(totals.represented <= totals.records);
+        if erased.is_empty() {
+            let whole = run(&terms, &records, records.len().max(1), &[]);
+            prop_assert_eq!(&whole.rows, &published.rows, "rows depend on batches");
+        }
     }
 
     #[test]
@@ -282,4 +286,5 @@ fn one_sender_closes_no_bucket_and_fills_no_memory() {
     assert_eq!(proposal.changes.open[0].1.len(), 2 * 128);
     assert_eq!(head.totals.over_limit, 2 * (5_000 - 128));
     assert_eq!(proposal.dropped.len(), 2 * (5_000 - 128));
+    assert!(proposal.rows.is_empty());
 }

@@ -24,7 +24,8 @@ pub struct Readings {
 }
 
 impl Step<'_> {
-    /// Adds the records of a batch. Records ahead of `clock_ms` are counted and dropped.
+    /// Adds the records of a batch, and closes the buckets that their times complete, one record after the other: rows are a function of
+    /// the order of the records and not of their batches. Records ahead of `clock_ms` are counted and dropped.
     pub fn take_in(&mut self, readings: &Readings, clock_ms: Option<i64>) {
         for (row, (&subject, &time)) in readings.subjects.iter().zip(&readings.times).enumerate() {
             let Some(time_ms) = time.filter(|_| subject != 0) else {
@@ -35,7 +36,7 @@ impl Step<'_> {
                 self.head.totals.early += 1;
                 continue;
             }
-            self.advance_front(subject, time_ms);
+            let has_advanced = self.advance_front(subject, time_ms);
             self.meet(subject, time_ms, readings.strata.get(&subject));
             for series in 0..self.terms.series.len() {
                 let value = |attribute: usize| readings.values[attribute][row];
@@ -43,20 +44,31 @@ impl Step<'_> {
                     self.dropped.insert((row, series));
                 }
             }
+            if has_advanced {
+                self.close_due(false);
+            }
         }
     }
 
-    /// Keeps the latest event times of `crowd` different people: fewer than that many cannot close a bucket for the others.
-    fn advance_front(&mut self, subject: u64, time_ms: i64) {
+    /// Keeps the latest event times of `crowd` different people: fewer than that many cannot close a bucket for the others. Returns
+    /// whether a time has changed.
+    fn advance_front(&mut self, subject: u64, time_ms: i64) -> bool {
         let front = &mut self.head.front;
         if let Some((_, latest)) = front.iter_mut().find(|(known, _)| *known == subject) {
+            let is_later = time_ms > *latest;
             *latest = time_ms.max(*latest);
-        } else if front.len() < self.terms.cohorts.crowd {
+            return is_later;
+        }
+        if front.len() < self.terms.cohorts.crowd {
             front.push((subject, time_ms));
-        } else if let Some(earliest) = front.iter_mut().min_by_key(|(_, time)| *time)
-            && time_ms > earliest.1
-        {
-            *earliest = (subject, time_ms);
+            return true;
+        }
+        match front.iter_mut().min_by_key(|(_, time)| *time) {
+            Some(earliest) if time_ms > earliest.1 => {
+                *earliest = (subject, time_ms);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -83,13 +95,13 @@ impl Step<'_> {
         }
     }
 
-    /// Adds a record to the open bucket of its person; false where there is no room for another bucket.
+    /// Adds a record to the open bucket of its person; false where the bucket is closed or there is no room for another one.
     fn contribute(&mut self, series: usize, subject: u64, time_ms: i64, value: impl Fn(usize) -> f64) -> bool {
         let terms = &self.terms.series[series];
         let bucket = terms.bucket(time_ms);
         if terms.end(bucket) <= self.head.closed_ms[series] {
             self.head.totals.late += 1;
-            return true;
+            return false;
         }
         let width = terms.signals.len();
         let series_number = u16::try_from(series).expect("few series");

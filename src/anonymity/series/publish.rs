@@ -55,10 +55,11 @@ impl Step<'_> {
         if is_batch && !is_end {
             return;
         }
-        let until: Vec<i64> = (0..self.terms.series.len()).map(|series| self.closing_time(series)).collect();
-        if !is_batch && until.iter().zip(&self.head.closed_ms).all(|(until, closed)| until <= closed) {
+        let is_passed = |series: usize| self.closing_time(series) > self.head.closed_ms[series];
+        if !is_batch && !(0..self.terms.series.len()).any(is_passed) {
             return;
         }
+        let until: Vec<i64> = (0..self.terms.series.len()).map(|series| self.closing_time(series)).collect();
         self.load_cohorts();
         let due = self.take_due(&until);
         if is_batch {

@@ -14,7 +14,7 @@ pub type Draw<'a> = &'a dyn Fn(u128) -> u128;
 pub struct SeriesProposal {
     /// Rows in the order in which they leave.
     pub rows: Vec<SeriesRow>,
-    /// Records that found no room, by row and series: they contribute nothing.
+    /// Records that came too late or found no room, by row and series: they contribute nothing.
     pub dropped: BTreeSet<(usize, usize)>,
     /// Entries as they are once the batch has left.
     pub changes: SeriesChanges,
