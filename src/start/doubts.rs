@@ -46,7 +46,7 @@ pub fn of_configuration(config: &Config, schema: &Schema) -> Vec<String> {
         }
     }
     doubts.extend(config.state.secret_file.as_deref().and_then(of_secret_file));
-    if schema.subject.is_some() && !config.privacy.longest_delay().is_zero() {
+    if schema.subject.is_some() && !config.privacy.longest_delay().is_zero() && config.release.fragments {
         let groups = group_shapes(config, schema, "").unwrap_or_default();
         let shared = in_several(groups.iter().map(|group| group.quasi.as_slice()));
         for group in groups {

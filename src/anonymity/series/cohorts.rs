@@ -75,10 +75,8 @@ impl Step<'_> {
         for series in &self.terms.series {
             for _ in 0..series.channels() {
                 let channel = worn.len();
-                let values = known.map_or_else(
-                    || person.histories.get(channel).map_or(0, |history| history.values),
-                    |known| known.channels[channel].values,
-                );
+                let past = person.histories.get(channel).map_or(0, |history| history.values);
+                let values = known.map_or(past, |known| past.saturating_add(known.channels[channel].values));
                 worn.push(values >= series.min_values);
             }
         }

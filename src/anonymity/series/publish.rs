@@ -66,6 +66,14 @@ impl Step<'_> {
             self.foresee(&due);
             self.form_cohorts(0);
         }
+        let mut until = until;
+        if is_batch {
+            // Buckets of a later job go on from here.
+            until = self.head.closed_ms.clone();
+            for (end_ms, series, _) in due.keys() {
+                until[*series] = until[*series].max(*end_ms);
+            }
+        }
         let mut formed_ms = i64::MIN;
         let mut due = due.into_iter().peekable();
         while let Some(((end_ms, series, bucket), contributions)) = due.next() {

@@ -153,8 +153,11 @@ impl Engine {
         }
         let books = &self.coding.books;
         plan.withhold_shared(|a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low"));
-        for doubt in doubts::of_paces(&plan, &self.schema) {
-            Doubt(doubt).emit(&self.telemetry);
+        // Where series leave in the place of fragments, it does not matter what a group says.
+        if !(self.settings.monitor && self.series.is_some()) {
+            for doubt in doubts::of_paces(&plan, &self.schema) {
+                Doubt(doubt).emit(&self.telemetry);
+            }
         }
         for lost in lost_static_groups(&self.in_force.plan, &plan, &self.schema) {
             lost.emit(&self.telemetry);

@@ -153,8 +153,9 @@ impl Engine {
         let Some(series) = &mut self.series else { return Ok((VerifiedSeries::default(), None)) };
         let readings = series.readings(&gathered.fresh, &self.coding);
         let SeriesStream { terms, state, draws, .. } = series;
-        // A job over files may be of any time.
-        let clock_ms = (!terms.cohorts.is_batch).then_some(gathered.clock_ms);
+        // A job over files may be of any time. Clocks of devices may be ahead by what a bucket waits for late records.
+        let tolerance_ms = terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
+        let clock_ms = (!terms.cohorts.is_batch).then_some(gathered.clock_ms.saturating_add(tolerance_ms));
         let draw = |number: u128| draws.digest(&number.to_be_bytes());
         let proposal = propose(terms, state, &readings, clock_ms, order.is_all(), &draw);
         let verified = verify_series(terms, state, &readings, clock_ms, &proposal)?;
