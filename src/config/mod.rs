@@ -20,6 +20,7 @@ mod reference;
 mod secret;
 mod security;
 mod series;
+mod series_rules;
 mod service;
 mod shape;
 mod sink;
@@ -80,7 +81,7 @@ pub struct Config {
     /// attributes that may leave are one group. Attributes are those of the record schema.
     #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()] }])]
     pub group: Vec<Group>,
-    /// Statistics of cohorts over time, in the place of records of single people or together with them.
+    /// Statistics of cohorts over time, in the place of records of single people or together with them (docs/series.md).
     #[schemars(example = [Series { name: "daily".into(), ..Series::default() }])]
     pub series: Vec<Series>,
     /// How people become the cohorts of the series.

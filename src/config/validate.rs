@@ -6,7 +6,7 @@ use super::paths::{clashes, empty, is_dash};
 use super::problem::{Complaint, Complaints, is_name};
 use super::properties;
 use super::security::security;
-use super::series::series;
+use super::series_rules::series;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
 use super::test::tests;

@@ -10,7 +10,7 @@
 //! | `steps` | the steps of a batch, each a type |
 //! | `encode_ahead`, `gather`, `joins`, `contribution_limit`, `held` | what comes before the treatment |
 //! | `treatment`, `verifier_terms` | treatment and verification of a batch |
-//! | `series` | statistics of cohorts beside the fragments |
+//! | `series_stream` | statistics of cohorts beside the fragments |
 //! | `model`, `memory` | what is learned and forgotten |
 //! | `planning`, `search` | the next plan, and evidence for the one in force, sought on threads of their own |
 //! | `account`, `audit` | reports, metrics and the audit record of a batch |
@@ -34,7 +34,7 @@ mod planning;
 mod prime;
 mod resume;
 mod search;
-mod series;
+mod series_stream;
 mod settings;
 mod steps;
 mod treatment;

@@ -300,7 +300,7 @@ impl Recount<'_> {
                 return Err("a rounding step is not above zero");
             }
             let Some(blocks) = self.members_of(row, terms, channel)? else {
-                Self::verify_population(row, rows, step, terms.pooled)?;
+                Self::verify_population(row, rows, step)?;
                 continue;
             };
             let sums = |subject: &u64| value_of(people.get(subject), row.signal, terms);
@@ -323,24 +323,29 @@ impl Recount<'_> {
         terms: &SeriesTerms,
         channel: usize,
     ) -> Result<Option<Vec<u64>>, &'static str> {
-        let was_active = |number: &u32| self.before.cohorts.get(number).is_none_or(|cohort| !cohort.is_retired);
-        let published = |cohort: &Cohort| -> Vec<u64> {
-            cohort.sets[channel].map_or_else(Vec::new, |set| cohort.members(set).collect())
-        };
-        if terms.pooled {
-            let Some(stratum) = &row.stratum else { return Ok(None) };
-            let of_stratum =
-                self.cohorts.iter().filter(|(number, cohort)| was_active(number) && cohort.stratum == *stratum);
-            let members: Vec<u64> = of_stratum.flat_map(|(_, cohort)| published(cohort)).collect();
-            return if row.cohort.is_none() { Ok(Some(members)) } else { Err("a pooled row names a cohort") };
+        if row.sets.is_empty() {
+            return Ok(None);
         }
-        let Some(token) = &row.cohort else { return Ok(None) };
-        let (number, cohort) =
-            self.cohorts.iter().find(|(_, cohort)| cohort.token == *token).ok_or("a row is of no cohort")?;
-        if !was_active(number) || row.stratum.as_ref() != Some(&cohort.stratum) {
-            return Err("a row is of a retired cohort or of another stratum");
+        if terms.pooled != row.cohort.is_none() || !terms.pooled && row.sets.len() != 1 {
+            return Err("a row of a cohort is of several, or one of several names a cohort");
         }
-        Ok(Some(published(cohort)))
+        let mut members = Vec::new();
+        let mut seen = BTreeSet::new();
+        for &(number, atoms) in &row.sets {
+            let cohort = self.cohorts.get(&number).ok_or("a row is of no cohort")?;
+            let was_retired = self.before.cohorts.get(&number).is_some_and(|cohort| cohort.is_retired);
+            if was_retired || row.stratum.as_ref() != Some(&cohort.stratum) || !seen.insert(number) {
+                return Err("a row is of a retired cohort, of one twice or of another stratum");
+            }
+            if cohort.sets[channel] != Some(atoms) {
+                return Err("a row is of a set that is not locked");
+            }
+            if row.cohort.as_ref().is_some_and(|token| *token != cohort.token) {
+                return Err("a row has the name of another cohort");
+            }
+            members.extend(cohort.members(atoms));
+        }
+        Ok(Some(members))
     }
 
     fn verify_statistics(
@@ -390,10 +395,9 @@ impl Recount<'_> {
     }
 
     /// Recomputes a row of several cohorts from the rows of the cohorts.
-    fn verify_population(row: &SeriesRow, rows: &[&SeriesRow], step: f64, pooled: bool) -> Result<(), &'static str> {
+    fn verify_population(row: &SeriesRow, rows: &[&SeriesRow], step: f64) -> Result<(), &'static str> {
         let is_part = |part: &&&SeriesRow| {
-            let is_cohort = if pooled { part.stratum.is_some() } else { part.cohort.is_some() };
-            is_cohort && part.signal == row.signal && (row.stratum.is_none() || part.stratum == row.stratum)
+            !part.sets.is_empty() && part.signal == row.signal && (row.stratum.is_none() || part.stratum == row.stratum)
         };
         let parts: Vec<&&SeriesRow> = rows.iter().filter(is_part).collect();
         let people: f64 = parts.iter().map(|part| part.n as f64).sum();

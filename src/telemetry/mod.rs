@@ -39,8 +39,7 @@ pub use people::{
 };
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
 pub use reason::RejectionReason;
-pub use report::{BatchReport, CrowdPicture, RiskPicture, StageSeconds, Totals};
-pub use series::SeriesPublished;
+pub use report::{BatchReport, CrowdPicture, RiskPicture, SeriesPublished, StageSeconds, Totals};
 pub use source::{
     InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,
     SourceLost, SourceRefused, WriterSchemaMet,

@@ -6,8 +6,7 @@ use super::labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal,
 use super::logging::{Limiter, Verdict};
 use super::metrics::{Metrics, clamped};
 use super::reason::RejectionReason;
-use super::report::{BatchReport, Totals};
-use super::series::SeriesPublished;
+use super::report::{BatchReport, SeriesPublished, Totals};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};

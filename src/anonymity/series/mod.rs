@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `terms` | what the configuration asks for: signals, buckets, sizes |
 //! | `state` | people, open buckets and cohorts: what survives the process |
-//! | `step` | one batch: contributions in, rows and changed entries out |
+//! | `propose`, `step` | one batch: contributions in, rows and changed entries out |
 //! | `intake` | contributions of the records of a batch |
 //! | `grouping` | groups of people who are alike (MDAV) |
 //! | `cohorts` | admission, the draw of cohorts, retirement |
@@ -15,6 +15,7 @@
 mod cohorts;
 mod grouping;
 mod intake;
+mod propose;
 mod publish;
 mod row;
 mod state;
@@ -23,10 +24,11 @@ mod step;
 mod terms;
 
 pub use intake::{MAX_OPEN_CELLS, Readings};
+pub use propose::propose;
 pub use publish::CARRY;
 pub use row::{ColumnType, RowFormat, SeriesRow, columns};
 pub use state::{
     Atom, Cohort, Head, History, Membership, OpenBucket, Partial, Participant, SeriesChanges, SeriesState, Totals,
 };
-pub use step::{Draw, SeriesProposal, propose};
+pub use step::{Draw, SeriesProposal};
 pub use terms::{CohortTerms, Cycle, DAY_MS, MAX_EVERY_MS, SeriesTerms, Signal, Terms};

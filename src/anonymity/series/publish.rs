@@ -4,37 +4,17 @@ use super::intake::contribution;
 use super::row::SeriesRow;
 use super::state::{History, Membership, OpenBucket, Partial};
 use super::statistics::{is_dominated, mean, quartiles, rounded, rounding_step, standard_deviation};
-use super::step::Step;
+use super::step::{Foreknown, KnownChannel, Step};
 use super::terms::SeriesTerms;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Share of the last value's distance from the person's mean that a missed bucket keeps.
 pub const CARRY: f64 = 0.5;
 
-/// What is known of a person before the first bucket closes, in a job over files.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Foreknown {
-    /// By channel.
-    pub channels: Vec<KnownChannel>,
-    /// By part of the whole time and attribute of a signal, the share of its buckets with a value.
-    pub presence: Vec<f32>,
-}
-
 /// Parts into which the whole time of a job is divided to compare when people wore what.
 const TIME_PARTS: usize = 128;
 /// Presence features over all people at most: 4 bytes each.
 const MAX_FEATURES: usize = 1 << 24;
-
-/// What is known of a person's channel before the first bucket closes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct KnownChannel {
-    /// Buckets with a value.
-    pub values: u32,
-    /// Value of the first of them.
-    pub first: f64,
-    /// The first of them.
-    pub bucket: i64,
-}
 
 /// Contributions to a bucket by subject.
 type Contributions = BTreeMap<u64, OpenBucket>;
@@ -182,7 +162,7 @@ impl Step<'_> {
                     continue;
                 }
                 let set = self.set_values(&sets, (series, bucket, signal), channel, contributions);
-                let Some(row) = self.row(&block, (series, bucket, signal), channel, &set) else { continue };
+                let Some(row) = self.row(&sets, (series, bucket, signal), channel, &set) else { continue };
                 self.rows.push(row);
                 represented.extend(set.present);
                 for (number, atoms) in sets.into_iter().filter(|(_, atoms)| *atoms != 0) {
@@ -270,7 +250,7 @@ impl Step<'_> {
     /// The row of a contributor set; none where too few are present, or where one member can be told from it.
     fn row(
         &mut self,
-        block: &[u32],
+        sets: &[(u32, u16)],
         (series, bucket, signal): (usize, i64, usize),
         channel: usize,
         set: &SetValues,
@@ -289,7 +269,7 @@ impl Step<'_> {
         };
         self.head.steps[channel] = Some(step);
         let is_pooled = self.terms.series[series].pooled;
-        let first = &self.cohorts[&block[0]];
+        let first = &self.cohorts[&sets[0].0];
         let missing = (values.len() - present.len()) as f64;
         Some(SeriesRow {
             series,
@@ -297,6 +277,7 @@ impl Step<'_> {
             stratum: Some(first.stratum.clone()),
             bucket,
             signal,
+            sets: sets.iter().copied().filter(|(_, atoms)| *atoms != 0).collect(),
             n: values.len() as u64,
             mean: rounded(mean(values), step),
             sd: rounded(deviation, step),
@@ -383,6 +364,7 @@ fn rolled_up(rows: &[&SeriesRow], stratum: Option<Vec<String>>, step: f64) -> Se
         mean: rounded(mean, step),
         sd: rounded(variance.sqrt(), step),
         quartiles: None,
+        sets: Vec::new(),
         filled: (filled * 10.0).round() / 10.0,
         ..rows[0].clone()
     }

@@ -17,6 +17,8 @@ pub struct SeriesRow {
     pub bucket: i64,
     /// Position of the signal in the series.
     pub signal: usize,
+    /// Contributor set: cohorts by number, each with its atoms as bits. Not written. Empty for rows of several rows.
+    pub sets: Vec<(u32, u16)>,
     /// People of the contributor set.
     pub n: u64,
     /// Mean over them, rounded to the signal's step.

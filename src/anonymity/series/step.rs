@@ -1,6 +1,5 @@
-//! One step of the series: a batch of records in, rows and changed entries out. The state itself does not change.
+//! A batch on its way into the series: the state before it, and over that the entries that it changes.
 
-use super::intake::Readings;
 use super::row::SeriesRow;
 use super::state::{Cohort, Head, OpenBucket, Participant, SeriesChanges, SeriesState};
 use super::terms::Terms;
@@ -20,6 +19,26 @@ pub struct SeriesProposal {
     pub changes: SeriesChanges,
 }
 
+/// What is known of a person before the first bucket closes, in a job over files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Foreknown {
+    /// By channel.
+    pub channels: Vec<KnownChannel>,
+    /// By part of the whole time and attribute of a signal, the share of its buckets with a value.
+    pub presence: Vec<f32>,
+}
+
+/// What is known of a person's channel before the first bucket closes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct KnownChannel {
+    /// Buckets with a value.
+    pub values: u32,
+    /// Value of the first of them.
+    pub first: f64,
+    /// The first of them.
+    pub bucket: i64,
+}
+
 /// A state with the changes of one batch over it.
 pub struct Step<'a> {
     pub(super) terms: &'a Terms,
@@ -35,40 +54,27 @@ pub struct Step<'a> {
     pub(super) rows: Vec<SeriesRow>,
     pub(super) dropped: BTreeSet<(usize, usize)>,
     /// In a job over files, what is known of each person's channels beforehand.
-    pub(super) foreknown: HashMap<u64, super::publish::Foreknown>,
+    pub(super) foreknown: HashMap<u64, Foreknown>,
 }
 
-/// Adds the records of a batch and closes the buckets that it completes. With `is_end` the source has ended: of a job over files all
-/// buckets close.
-#[must_use]
-pub fn propose(
-    terms: &Terms,
-    state: &SeriesState,
-    readings: &Readings,
-    clock_ms: Option<i64>,
-    is_end: bool,
-    draw: Draw<'_>,
-) -> SeriesProposal {
-    let mut step = Step {
-        terms,
-        state,
-        draw,
-        head: state.head.clone(),
-        people: BTreeMap::new(),
-        open: BTreeMap::new(),
-        cohorts: BTreeMap::new(),
-        changed_cohorts: BTreeSet::new(),
-        cells: state.cells,
-        rows: Vec::new(),
-        dropped: BTreeSet::new(),
-        foreknown: HashMap::new(),
-    };
-    step.take_in(readings, clock_ms);
-    step.close_due(is_end);
-    step.finish()
-}
+impl<'a> Step<'a> {
+    pub(super) fn new(terms: &'a Terms, state: &'a SeriesState, draw: Draw<'a>) -> Self {
+        Self {
+            terms,
+            state,
+            draw,
+            head: state.head.clone(),
+            people: BTreeMap::new(),
+            open: BTreeMap::new(),
+            cohorts: BTreeMap::new(),
+            changed_cohorts: BTreeSet::new(),
+            cells: state.cells,
+            rows: Vec::new(),
+            dropped: BTreeSet::new(),
+            foreknown: HashMap::new(),
+        }
+    }
 
-impl Step<'_> {
     pub(super) fn person(&self, subject: u64) -> Option<&Participant> {
         self.people.get(&subject).or_else(|| self.state.people.get(&subject))
     }
@@ -97,7 +103,7 @@ impl Step<'_> {
         self.state.open.keys().chain(self.open.keys()).copied().collect()
     }
 
-    fn finish(self) -> SeriesProposal {
+    pub(super) fn finish(self) -> SeriesProposal {
         let changed = self.changed_cohorts;
         let cohorts = self.cohorts.into_iter().filter(|(number, _)| changed.contains(number)).collect();
         let changes = SeriesChanges {

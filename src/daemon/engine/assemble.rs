@@ -9,7 +9,7 @@ use super::joins::Joins;
 use super::model::ModelSize;
 use super::prime::{PrimeError, prime};
 use super::resume::new_model;
-use super::series::SeriesStream;
+use super::series_stream::SeriesStream;
 use super::settings::{Blank, EngineSettings, empty_ledger};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::drift::Baseline;

@@ -8,7 +8,7 @@ use super::joins::{Joins, Updates};
 use super::model::{Model, ModelSize};
 use super::prime::Primed;
 use super::search::{Recheck, Search};
-use super::series::SeriesStream;
+use super::series_stream::SeriesStream;
 use super::settings::{Blank, EngineSettings};
 use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::Evidence;

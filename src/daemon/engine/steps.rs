@@ -10,8 +10,9 @@ use super::core::{BatchError, Engine};
 use super::encode_ahead::{Encoder, SetOnDrop, Turn, Unseen, Upcoming};
 use super::gather::{Gathered, Order, Settling};
 use super::held::{Remaining, kept, kept_waiting};
-use super::series::SeriesStream;
+use super::series_stream::SeriesStream;
 use super::treatment::VerifiedBatch;
+use crate::anonymity::series::SeriesChanges;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, KeptRow, OffsetRange, Progress};
 use crate::daemon::state::store::Store;
@@ -21,6 +22,7 @@ use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
+use crate::release::series::VerifiedSeries;
 use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
@@ -112,6 +114,18 @@ impl Engine {
         let delivered = self.deliver(prepared, sink, upcoming)?;
         self.apply(delivered);
         Ok(())
+    }
+
+    /// Rows of the buckets that a batch closes, verified, and what the state of the series becomes. Nothing where there are no series.
+    fn series_of(
+        &mut self,
+        gathered: &Gathered<'_>,
+        order: &Order<'_>,
+    ) -> Result<(VerifiedSeries, Option<SeriesChanges>), BatchError> {
+        let Some(series) = &mut self.series else { return Ok((VerifiedSeries::default(), None)) };
+        let books = (self.coding.books.as_slice(), self.coding.numbering);
+        let (rows, changes) = series.step(&gathered.fresh, books, gathered.clock_ms, order.is_all())?;
+        Ok((rows, Some(changes)))
     }
 
     /// Makes up all that will be remembered of the batch.

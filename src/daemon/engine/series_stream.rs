@@ -1,14 +1,12 @@
-//! The series of an engine: readings of a batch, the proposal, its verification, and the state behind it.
+//! Series of a stream: readings of a batch, the proposal, its verification, and the state behind them.
 
-use super::core::{BatchError, Coding, Engine};
-use super::gather::{Gathered, Order};
 use crate::anonymity::series::{Cohort, CohortTerms, Readings, SeriesChanges, SeriesState, Terms, propose};
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
 use crate::records::digest::{DigestKey, Keyed};
 use crate::records::json::unquoted;
 use crate::records::moment;
 use crate::records::table::Batch;
-use crate::release::series::{VerifiedSeries, verify_series};
+use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
 use crate::telemetry::SeriesPublished;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -99,11 +97,30 @@ impl SeriesStream {
         self.terms.cohorts.is_batch && !self.state.open.is_empty()
     }
 
-    fn readings(&mut self, fresh: &Batch, coding: &Coding) -> Readings {
-        if self.numbers.numbering != coding.numbering {
-            self.numbers = NumberCache { numbering: coding.numbering, ..NumberCache::default() };
+    /// Rows of the buckets that a batch closes, verified, and what the state becomes with it. `numbering` is that of the books.
+    pub(super) fn step(
+        &mut self,
+        fresh: &Batch,
+        (books, numbering): (&[Codebook], u64),
+        batch_clock_ms: i64,
+        is_end: bool,
+    ) -> Result<(VerifiedSeries, SeriesChanges), SeriesRefusal> {
+        let readings = self.readings(fresh, books, numbering);
+        let Self { terms, state, draws, .. } = self;
+        // A job over files may be of any time. Clocks of devices may be ahead by what a bucket waits for late records.
+        let tolerance_ms = terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
+        let clock_ms = (!terms.cohorts.is_batch).then_some(batch_clock_ms.saturating_add(tolerance_ms));
+        let draw = |number: u128| draws.digest(&number.to_be_bytes());
+        let proposal = propose(terms, state, &readings, clock_ms, is_end, &draw);
+        let verified = verify_series(terms, state, &readings, clock_ms, &proposal)?;
+        Ok((verified, proposal.changes))
+    }
+
+    fn readings(&mut self, fresh: &Batch, books: &[Codebook], numbering: u64) -> Readings {
+        if self.numbers.numbering != numbering {
+            self.numbers = NumberCache { numbering, ..NumberCache::default() };
         }
-        let (terms, books) = (Arc::clone(&self.terms), &coding.books);
+        let terms = Arc::clone(&self.terms);
         let mut column =
             |attribute: usize, read| self.numbers.column(attribute, &fresh.columns[attribute], &books[attribute], read);
         let times = column(terms.cohorts.time, milliseconds);
@@ -140,25 +157,5 @@ impl SeriesStream {
             }
         }
         strata
-    }
-}
-
-impl Engine {
-    /// Rows of the buckets that a batch closes, verified, and what the state becomes with it. Nothing where there are no series.
-    pub(super) fn series_of(
-        &mut self,
-        gathered: &Gathered<'_>,
-        order: &Order<'_>,
-    ) -> Result<(VerifiedSeries, Option<SeriesChanges>), BatchError> {
-        let Some(series) = &mut self.series else { return Ok((VerifiedSeries::default(), None)) };
-        let readings = series.readings(&gathered.fresh, &self.coding);
-        let SeriesStream { terms, state, draws, .. } = series;
-        // A job over files may be of any time. Clocks of devices may be ahead by what a bucket waits for late records.
-        let tolerance_ms = terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
-        let clock_ms = (!terms.cohorts.is_batch).then_some(gathered.clock_ms.saturating_add(tolerance_ms));
-        let draw = |number: u128| draws.digest(&number.to_be_bytes());
-        let proposal = propose(terms, state, &readings, clock_ms, order.is_all(), &draw);
-        let verified = verify_series(terms, state, &readings, clock_ms, &proposal)?;
-        Ok((verified, Some(proposal.changes)))
     }
 }

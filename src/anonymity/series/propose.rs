@@ -1,0 +1,23 @@
+//! One batch of the series: records in, rows and changed entries out. The state itself does not change.
+
+use super::intake::Readings;
+use super::state::SeriesState;
+use super::step::{Draw, SeriesProposal, Step};
+use super::terms::Terms;
+
+/// Adds the records of a batch and closes the buckets that it completes. With `is_end` the source has ended: of a job over files all
+/// buckets close.
+#[must_use]
+pub fn propose(
+    terms: &Terms,
+    state: &SeriesState,
+    readings: &Readings,
+    clock_ms: Option<i64>,
+    is_end: bool,
+    draw: Draw<'_>,
+) -> SeriesProposal {
+    let mut step = Step::new(terms, state, draw);
+    step.take_in(readings, clock_ms);
+    step.close_due(is_end);
+    step.finish()
+}
