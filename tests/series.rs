@@ -156,6 +156,50 @@ fn fragments_are_the_same_with_series_and_without() {
     assert!(!rows(&dir.path().join("both.daily.ndjson")).is_empty());
 }
 
+/// A state ties jobs together: cohorts go on, no bucket leaves twice, and the cohort of an erased person is retired whole.
+#[test]
+fn jobs_with_a_state_go_on_with_their_cohorts_and_forget_people() {
+    let dir = scratch();
+    let all = days(40, 40, 6);
+    let (first, second) = all.split_at(all.iter().position(|(_, day, ..)| day == "2026-01-21").expect("the day"));
+    let with_state = |name: &str, sink: &str| {
+        let state = format!("path = \"{}/state\"\n", dir.path().display());
+        run(dir.path(), name, sink, &format!("{state}{SERIES}"))
+    };
+    write_csv(&dir.path().join("in.csv"), first);
+    with_state("one", "one.ndjson");
+    let config = dir.path().join("one.toml");
+    let forget = |person: &str| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_throng")).args(["forget", "-c"]).arg(&config).arg(person).output();
+        let output = output.expect("it runs");
+        let said = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let said = forget("p004");
+    // The person, who has no open bucket, and the place in a cohort.
+    assert!(said.contains("2  people, open buckets and places in cohorts of series"), "{said}");
+    assert!(forget("p004").contains("0  people, open buckets"), "erased twice");
+    write_csv(&dir.path().join("in.csv"), second);
+    with_state("two", "two.ndjson");
+    let tokens = |name: &str| -> BTreeMap<String, (String, u64)> {
+        let rows = rows(&dir.path().join(name));
+        let cohorts = rows.iter().filter_map(|row| Some((row["cohort"].as_str()?.to_owned(), row)));
+        cohorts
+            .map(|(token, row)| (token, (row["stratum"]["sex"].to_string(), row["n"].as_u64().unwrap_or(0))))
+            .collect()
+    };
+    let (before, after) = (tokens("one.ndjson"), tokens("two.ndjson"));
+    let gone: Vec<_> = before.iter().filter(|(token, _)| !after.contains_key(*token)).collect();
+    assert_eq!(gone.len(), 1, "{before:?} {after:?}");
+    assert_eq!(gone[0].1.0, "\"female\"", "p004 is female");
+    let kept = before.len() - 1;
+    assert_eq!(after.len(), kept, "nobody of the retired cohort is new, so none is formed: {after:?}");
+    let days: Vec<String> = rows(&dir.path().join("two.ndjson")).iter().map(|row| row["bucket"].to_string()).collect();
+    assert!(days.iter().all(|day| day.as_str() > "\"2026-01-20\""), "a bucket left twice");
+}
+
 #[test]
 fn wrong_series_are_refused_by_name() {
     let dir = scratch();
