@@ -9,6 +9,8 @@ use super::step::Step;
 use super::terms::DAY_MS;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Days with data after the warm-up from which a person waits for no more than two crowds, and from which for one.
+const PATIENCE_DAYS: (u32, u32) = (7, 14);
 /// Atoms of a cohort at most: their sets are 16 bits.
 const MAX_ATOMS: usize = 16;
 
@@ -16,6 +18,8 @@ const MAX_ATOMS: usize = 16;
 struct Candidate {
     subject: u64,
     is_veteran: bool,
+    /// Days with data.
+    days: u32,
     /// Start of the first open window, where all records are known beforehand.
     start: i64,
     /// By channel: the person has enough values of it.
@@ -64,7 +68,8 @@ impl Step<'_> {
             }
         };
         let (start, draw) = (start.unwrap_or(0), (self.draw)(u128::from(subject)));
-        let candidate = Candidate { subject, is_veteran: person.is_veteran, start, worn, features, draw };
+        let (is_veteran, days) = (person.is_veteran, person.days);
+        let candidate = Candidate { subject, is_veteran, days, start, worn, features, draw };
         Some((person.stratum.clone(), candidate))
     }
 
@@ -91,8 +96,14 @@ impl Step<'_> {
         sort_alike(&mut pool);
         let (veterans, fresh): (Vec<Candidate>, Vec<Candidate>) =
             pool.into_iter().partition(|person| person.is_veteran);
-        // A job over files has nobody to wait for.
-        let size = if terms.is_batch { terms.size.min(fresh.len()) } else { terms.size };
+        // A job over files has nobody to wait for, and a stream does not let people wait for ever.
+        let waited = fresh.iter().map(|person| person.days.saturating_sub(terms.warm_up_days)).max().unwrap_or(0);
+        let size = match waited {
+            _ if terms.is_batch => terms.size.min(fresh.len()),
+            days if days >= PATIENCE_DAYS.1 => terms.size.min(fresh.len().max(terms.crowd)),
+            days if days >= PATIENCE_DAYS.0 => terms.size.min(fresh.len().max(2 * terms.crowd)),
+            _ => terms.size,
+        };
         if size < terms.crowd {
             return Vec::new();
         }
