@@ -10,6 +10,7 @@ use super::outcome::Failure;
 use super::reloading::Trial;
 use super::stopping::end_on_signals;
 use super::trials::run_all;
+use crate::anonymity::series::SeriesTerms;
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
 use crate::io::registry::FramedAs;
@@ -116,7 +117,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         }
     }
     print!("{}", memory::described(&checked));
-    for line in repetition(config, schema).into_iter().chain(secret(config)) {
+    for line in series(&checked).into_iter().chain(repetition(config, schema)).chain(secret(config)) {
         println!("{file}: {line}");
     }
     for warning in schema.warnings() {
@@ -175,9 +176,30 @@ fn secret(config: &Config) -> Option<String> {
     }
 }
 
+/// What each series publishes, a line each.
+fn series(checked: &Checked) -> Vec<String> {
+    let Some(terms) = &checked.series else { return Vec::new() };
+    let (crowd, size) = (terms.cohorts.crowd, terms.cohorts.size);
+    let line = |series: &SeriesTerms| {
+        let signals: Vec<&str> = series.signals.iter().map(|signal| signal.name.as_str()).collect();
+        let whose = if series.pooled { "all cohorts together" } else { "each cohort and all together" };
+        format!(
+            "series {:?}: every {} mean, deviation and quartiles of {} for {whose}, cohorts of about {size} people, at least {crowd} of them present",
+            series.name,
+            series.every,
+            signals.join(", ")
+        )
+    };
+    let mut lines: Vec<String> = terms.series.iter().map(line).collect();
+    if !checked.config.release.fragments {
+        lines.push("no record of a single person leaves (release.fragments = false)".to_owned());
+    }
+    lines
+}
+
 /// What is kept back of a subject that sends again and again, or what it means that nothing is.
 fn repetition(config: &Config, schema: &Schema) -> Vec<String> {
-    if schema.subject.is_none() {
+    if schema.subject.is_none() || !config.release.fragments {
         return Vec::new();
     }
     let lines = match config.privacy.max_lines_per_subject {
