@@ -180,6 +180,7 @@ fn terms_of(series: &Series, signals: Vec<Signal>) -> SeriesTerms {
 fn spelled(duration: std::time::Duration) -> String {
     let seconds = duration.as_secs();
     let units = [(7 * 86_400, "w"), (86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
-    let (size, unit) = units.into_iter().find(|(size, _)| seconds % size == 0 && seconds > 0).unwrap_or((1, "s"));
+    let (size, unit) =
+        units.into_iter().find(|(size, _)| seconds > 0 && seconds.is_multiple_of(*size)).unwrap_or((1, "s"));
     format!("{}{unit}", seconds / size)
 }

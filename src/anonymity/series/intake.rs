@@ -1,6 +1,6 @@
 //! Contributions: the records of a batch, added to the open buckets of their people.
 
-use super::state::{OpenBucket, Partial, Participant};
+use super::state::{History, OpenBucket, Partial, Participant};
 use super::step::Step;
 use super::terms::DAY_MS;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl Step<'_> {
             person.last_day = day;
         }
         if person.histories.is_empty() {
-            person.histories = vec![Default::default(); channels];
+            person.histories = vec![History::default(); channels];
         }
         if let Some(labels) = labels.filter(|_| needs_stratum) {
             person.stratum.clone_from(labels);

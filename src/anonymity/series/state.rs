@@ -2,7 +2,7 @@
 
 use super::terms::Terms;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Values of one person in one channel so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -154,9 +154,9 @@ pub struct SeriesState {
     /// What the whole stream shares.
     pub head: Head,
     /// By subject digest.
-    pub people: HashMap<u64, Participant>,
+    pub people: BTreeMap<u64, Participant>,
     /// Open buckets by subject digest.
-    pub open: HashMap<u64, Vec<OpenBucket>>,
+    pub open: BTreeMap<u64, Vec<OpenBucket>>,
     /// In the order in which they were formed.
     pub cohorts: BTreeMap<u32, Cohort>,
     /// Cells of open contributions: one for each person, bucket and signal.
