@@ -31,6 +31,7 @@ fn terms(crowd: usize, size: usize, is_batch: bool, strata: usize) -> Arc<Terms>
             strata: (0..strata).map(|at| (at + 2, 0)).collect(),
             strata_names: (0..strata).map(|at| format!("stratum{at}")).collect(),
             time: 4,
+            max_histories: 1 << 20,
             is_batch,
         },
         series: vec![series("daily", DAY_MS, false, &[0, 1]), series("halves", HALF_DAY, true, &[1])],
@@ -287,4 +288,18 @@ fn one_sender_closes_no_bucket_and_fills_no_memory() {
     assert_eq!(head.totals.over_limit, 2 * (5_000 - 128));
     assert_eq!(proposal.dropped.len(), 2 * (5_000 - 128));
     assert!(proposal.rows.is_empty());
+}
+
+#[test]
+fn people_beyond_the_limit_of_histories_are_not_taken_in() {
+    let mut limited = (*terms(3, 6, false, 0)).clone();
+    // Three channels a person.
+    limited.cohorts.max_histories = 3 * 10;
+    let limited = Arc::new(limited);
+    let flood: Vec<Record> = (1..=100).map(|person| (person, DAY_MS, 1.0, 1.0)).collect();
+    let (state, readings) = (SeriesState::new(&limited), readings(&flood, 0));
+    let proposal = propose(&limited, &state, &readings, None, false, &|number| number);
+    verify_series(&limited, &state, &readings, None, &proposal).expect("no row");
+    assert_eq!((proposal.changes.people.len(), proposal.changes.open.len()), (10, 10));
+    assert_eq!(proposal.changes.head.totals.over_limit, 2 * 90);
 }

@@ -7,6 +7,8 @@ use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
 
 /// Milliseconds after which a cohort is retired in which too few members are seen: 14 days.
 const IDLE_MS: i64 = 14 * 86_400_000;
+/// Histories of all people together: 1 GiB.
+const MAX_HISTORIES: usize = 1 << 25;
 /// Buckets with a value that each member of an atom needs before the atom contributes.
 const MIN_VALUES: u32 = 4;
 
@@ -63,6 +65,7 @@ pub fn series_terms(config: &Config, schema: &Schema, file: &str) -> Result<Opti
         strata_names: strata.iter().map(|(attribute, _)| schema.attributes[*attribute].name.clone()).collect(),
         strata,
         time,
+        max_histories: MAX_HISTORIES,
         is_batch,
     };
     Ok(Some(Terms { cohorts, series }))

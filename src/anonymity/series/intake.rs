@@ -36,6 +36,13 @@ impl Step<'_> {
                 self.head.totals.early += 1;
                 continue;
             }
+            if self.person(subject).is_none()
+                && self.people_known() * self.terms.channels() >= self.terms.cohorts.max_histories
+            {
+                self.head.totals.over_limit += self.terms.series.len() as u64;
+                self.dropped.extend((0..self.terms.series.len()).map(|series| (row, series)));
+                continue;
+            }
             let has_advanced = self.advance_front(subject, time_ms);
             self.meet(subject, time_ms, readings.strata.get(&subject));
             for series in 0..self.terms.series.len() {

@@ -84,6 +84,11 @@ impl<'a> Step<'a> {
         self.people.entry(subject).or_insert_with(|| state.people.get(&subject).cloned().unwrap_or_default())
     }
 
+    /// At least the number of people known.
+    pub(super) fn people_known(&self) -> usize {
+        self.state.people.len() + self.people.len()
+    }
+
     /// Everybody, changed or not, by digest.
     pub(super) fn everybody(&self) -> BTreeSet<u64> {
         self.state.people.keys().chain(self.people.keys()).copied().collect()

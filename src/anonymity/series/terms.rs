@@ -144,6 +144,8 @@ pub struct CohortTerms {
     pub strata_names: Vec<String>,
     /// Attribute of the event time.
     pub time: usize,
+    /// Histories of all people together, 32 bytes each: people beyond it are not taken in.
+    pub max_histories: usize,
     /// All records are read before the first bucket closes, as in a job over files.
     pub is_batch: bool,
 }
