@@ -23,7 +23,6 @@ fn terms(crowd: usize, size: usize, is_batch: bool, strata: usize) -> Arc<Terms>
     };
     Arc::new(Terms {
         cohorts: CohortTerms {
-            k: crowd,
             crowd,
             size,
             warm_up_days: if is_batch { 0 } else { 2 },
@@ -302,4 +301,16 @@ fn people_beyond_the_limit_of_histories_are_not_taken_in() {
     verify_series(&limited, &state, &readings, None, &proposal).expect("no row");
     assert_eq!((proposal.changes.people.len(), proposal.changes.open.len()), (10, 10));
     assert_eq!(proposal.changes.head.totals.over_limit, 2 * 90);
+}
+
+#[test]
+fn sums_beyond_a_double_are_missing_and_spoil_no_history() {
+    let terms = terms(3, 6, true, 0);
+    let mut records = stream(3, 12, 8, 0);
+    records.extend((0..8).flat_map(|day| [(1, day * DAY_MS, f64::MAX, f64::MAX); 2]));
+    let published = run(&terms, &records, 1_000, &[]);
+    assert!(!published.rows.is_empty());
+    assert!(published.rows.iter().all(|row| row.mean.is_finite() && row.sd.is_finite()));
+    let histories = published.state.people.values().flat_map(|person| &person.histories);
+    assert!(histories.clone().count() > 0 && histories.clone().all(|history| history.mean.is_finite()));
 }

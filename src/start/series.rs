@@ -57,7 +57,6 @@ pub fn series_terms(config: &Config, schema: &Schema, file: &str) -> Result<Opti
     let is_batch = config.is_job();
     let days = config.cohort.warm_up.as_secs().div_ceil(86_400);
     let cohorts = CohortTerms {
-        k: config.privacy.k,
         crowd,
         size: config.cohort.size.unwrap_or(3 * crowd),
         warm_up_days: if is_batch { 0 } else { u32::try_from(days).unwrap_or(u32::MAX) },

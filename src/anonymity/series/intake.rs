@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Open buckets of one person in one series of a stream. More come from a clock that jumps, or from a flood.
 const MAX_OPEN_BUCKETS: usize = 128;
 /// Cells of open buckets over all people: 16 bytes each.
-pub const MAX_OPEN_CELLS: usize = 1 << 25;
+const MAX_OPEN_CELLS: usize = 1 << 25;
 
 /// The records of a batch as the series need them.
 #[derive(Clone, Debug, Default)]
@@ -145,10 +145,11 @@ impl Step<'_> {
     }
 }
 
-/// Value of a person, signal and bucket: the mean of the values, clipped to the signal's range; none without values.
+/// Value of a person, signal and bucket: the mean of the values, clipped to the signal's range; none without values, or where
+/// their sum is beyond a double.
 #[must_use]
 pub fn contribution(partial: Partial, (low, high): (f64, f64)) -> Option<f64> {
-    (partial.count > 0).then(|| (partial.sum / f64::from(partial.count)).clamp(low, high))
+    (partial.count > 0 && partial.sum.is_finite()).then(|| (partial.sum / f64::from(partial.count)).clamp(low, high))
 }
 
 impl Participant {

@@ -23,7 +23,7 @@ mod statistics;
 mod step;
 mod terms;
 
-pub use intake::{MAX_OPEN_CELLS, Readings};
+pub use intake::Readings;
 pub use propose::propose;
 pub use publish::CARRY;
 pub use row::{ColumnType, RowFormat, SeriesRow, columns};
@@ -31,4 +31,4 @@ pub use state::{
     Atom, Cohort, Head, History, Membership, OpenBucket, Partial, Participant, SeriesChanges, SeriesState, Totals,
 };
 pub use step::{Draw, SeriesProposal};
-pub use terms::{CohortTerms, Cycle, DAY_MS, MAX_EVERY_MS, SeriesTerms, Signal, Terms};
+pub use terms::{CohortTerms, Cycle, DAY_MS, SeriesTerms, Signal, Terms};

@@ -1,7 +1,5 @@
 //! Terms of the series of a configuration: which signals, which buckets, how many people.
 
-/// Longest window of one bucket: 366 days, in milliseconds.
-pub const MAX_EVERY_MS: i64 = 366 * DAY_MS;
 /// Milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;
 /// Milliseconds of an hour.
@@ -128,8 +126,6 @@ impl SeriesTerms {
 /// How people become cohorts: the same for all series of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CohortTerms {
-    /// Smallest number of people in a bin of values.
-    pub k: usize,
     /// k and the colluders: smallest number of new members of an atom, and of members present in a published bucket.
     pub crowd: usize,
     /// People of a cohort, at least `crowd`.

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub(super) struct SeriesStream {
     terms: Arc<Terms>,
     state: SeriesState,
+    /// People of all sets that have been published.
+    represented: u64,
     draws: Keyed,
     numbers: NumberCache,
 }
@@ -54,7 +56,13 @@ fn parsed(canonical: &str) -> Option<f64> {
 impl SeriesStream {
     pub(super) fn new(terms: Arc<Terms>, secret: &DigestKey) -> Self {
         let state = SeriesState::new(&terms);
-        Self { terms, state, draws: Keyed::new(secret, "throng cohorts"), numbers: NumberCache::default() }
+        Self {
+            terms,
+            state,
+            represented: 0,
+            draws: Keyed::new(secret, "throng cohorts"),
+            numbers: NumberCache::default(),
+        }
     }
 
     /// Goes on from a state that was read back; false where it is of other series.
@@ -64,24 +72,34 @@ impl SeriesStream {
         let fits =
             state.head.closed_ms.len() == self.terms.series.len() && state.head.steps.len() == self.terms.channels();
         self.state = state;
+        self.count_represented();
         fits
     }
 
     /// Replaces the entries that a batch has changed.
     pub(super) fn apply(&mut self, changes: SeriesChanges) {
+        let has_new_sets = !changes.cohorts.is_empty();
         self.state.apply(changes);
+        if has_new_sets {
+            self.count_represented();
+        }
     }
 
-    /// What the published rows represent.
-    pub(super) fn published(&self) -> SeriesPublished {
-        let totals = self.state.head.totals;
+    /// Counts the people of all sets that have been published.
+    fn count_represented(&mut self) {
         let in_a_set = |cohort: &Cohort| {
             let published = cohort.sets.iter().flatten().fold(0, |all, set| all | set);
             cohort.members(published).collect::<Vec<u64>>()
         };
         let people: BTreeSet<u64> = self.state.cohorts.values().flat_map(in_a_set).collect();
+        self.represented = people.len() as u64;
+    }
+
+    /// What the published rows represent.
+    pub(super) fn published(&self) -> SeriesPublished {
+        let totals = self.state.head.totals;
         SeriesPublished {
-            people: people.len() as u64,
+            people: self.represented,
             people_seen: self.state.people.len() as u64,
             records: totals.records,
             represented: totals.represented,
