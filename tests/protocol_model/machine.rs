@@ -2,6 +2,7 @@
 
 mod late;
 
+use super::Machine;
 use late::Epoch;
 pub use late::Late;
 
@@ -136,7 +137,7 @@ impl World {
         (usize::from(record / self.length), record % self.length)
     }
 
-    pub fn start() -> State {
+    fn initial() -> State {
         let down = Process {
             step: Step::Down,
             current: false,
@@ -162,15 +163,6 @@ impl World {
             copied: false,
             torn: false,
         }
-    }
-
-    /// Every state that one step leads to.
-    pub fn next(&self, s: &State) -> Vec<(String, State)> {
-        let mut all = Vec::new();
-        for i in 0..PROCESSES {
-            self.steps_of(s, i, &mut |name, next| all.push((format!("{name} {i}"), next)));
-        }
-        all
     }
 
     fn steps_of(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
@@ -458,7 +450,7 @@ impl World {
     }
 
     /// What must hold in every state.
-    pub fn broken(&self, s: &State) -> Option<&'static str> {
+    fn broken_promise(&self, s: &State) -> Option<&'static str> {
         if s.torn {
             return Some("a part of a batch was committed");
         }
@@ -481,8 +473,28 @@ impl World {
         let settled = |i: usize| s.processes[i].step == Step::Idle && knows(i);
         (0..PROCESSES).any(|i| settled(i) && !exact(i)).then_some("the state differs from what was committed")
     }
+}
 
-    pub fn done(&self, s: &State) -> bool {
+impl Machine for World {
+    type State = State;
+
+    fn start(&self) -> State {
+        Self::initial()
+    }
+
+    fn next(&self, s: &State) -> Vec<(String, State)> {
+        let mut all = Vec::new();
+        for i in 0..PROCESSES {
+            self.steps_of(s, i, &mut |name, next| all.push((format!("{name} {i}"), next)));
+        }
+        all
+    }
+
+    fn broken(&self, s: &State) -> Option<&'static str> {
+        self.broken_promise(s)
+    }
+
+    fn done(&self, s: &State) -> bool {
         s.offset[..self.partitions].iter().all(|at| *at == self.length)
     }
 }
