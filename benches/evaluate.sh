@@ -157,6 +157,8 @@ TOML
 # LifeSnaps day after day, as it came: many people in a batch, so that the limits on repetition can stay as they are by default.
 { head -n 1 -- "$data/lifesnaps/daily.csv" && tail -n +2 -- "$data/lifesnaps/daily.csv" | sort -s -t , -k 2,2; } >"$work/days.csv"
 
+# What little is left with the limits on repetition is measured, too.
+export THRONG__RELEASE__MIN_REPRESENTED=0
 export THRONG__BATCH__MAX_RECORDS=1000 THRONG__TELEMETRY__LISTEN=127.0.0.1:0
 if asked adult; then
     every adult ADULT "$data/adult/adult.csv" none

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const SCHEMA: &str = r#"
 name = "people"
@@ -50,7 +50,7 @@ fn folder(models: &str) -> tempfile::TempDir {
 }
 
 fn run(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_throng"))
+    crate::support::binary::throng()
         .current_dir(folder)
         .args(["anonymize", "in.csv", "-c", "config.toml"])
         .args(args)
@@ -306,7 +306,7 @@ fn the_daemon_refuses_models_that_it_does_not_keep() {
     let folder = folder(
         "[[privacy.model]]\nkind = \"delta_presence\"\nmin = 0.1\nmax = 0.9\n[source]\nkind = \"file\"\npath = \"in.csv\"\n[sink]\nkind = \"none\"\n",
     );
-    let output = Command::new(env!("CARGO_BIN_EXE_throng"))
+    let output = crate::support::binary::throng()
         .current_dir(folder.path())
         .args(["run", "-c", "config.toml"])
         .output()
@@ -401,7 +401,7 @@ fn real_data_the_shipped_configuration_meets_the_reference() {
     let config = format!("{}{}", &shipped[..before.expect("a model")], &shipped[after.expect("a secret")..]);
     let config = config.replace("adult.secret", folder.path().join("secret").to_str().expect("UTF-8"));
     std::fs::write(folder.path().join("config.toml"), config).expect("written");
-    let output = Command::new(env!("CARGO_BIN_EXE_throng"))
+    let output = crate::support::binary::throng()
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .arg("anonymize")
         .arg(Path::new(&data).join("adult/adult.csv"))

@@ -101,7 +101,7 @@ fn folder(more: &str) -> tempfile::TempDir {
 }
 
 fn anonymize(folder: &Path, args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.env("THRONG_SECRET", "one secret of all releases");
     command.current_dir(folder).args(["anonymize", "-c", "config.toml"]).args(args.split_whitespace());
     command

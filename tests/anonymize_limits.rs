@@ -53,7 +53,7 @@ fn folder(rows: &str) -> tempfile::TempDir {
 }
 
 fn command(folder: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.current_dir(folder).args(["anonymize", "in.csv", "-c", "config.toml", "-o", "out.csv"]).args(args);
     command
 }

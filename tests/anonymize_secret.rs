@@ -1,7 +1,7 @@
 //! What decides who covers a rare value in a data set, and identifiers by form in one.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"zip\"\ntype = \"string\"\n[[attribute]]\nname = \"diagnosis\"\ntype = \"string\"\nrole = \"sensitive\"\n";
 const ONE: (&str, &str) = ("THRONG_SECRET", "the first secret of this test");
@@ -12,7 +12,7 @@ fn run(folder: &Path, rows: &str, env: &[(&str, &str)]) -> Output {
     write("schema.toml", SCHEMA);
     write("config.toml", "[schema]\nfile = \"schema.toml\"\n[privacy]\nk = 5\n[anonymize]\nsuppression_limit = 0.0\n");
     write("in.csv", &format!("zip,diagnosis\n{rows}"));
-    Command::new(env!("CARGO_BIN_EXE_throng"))
+    crate::support::binary::throng()
         .current_dir(folder)
         .args(["anonymize", "in.csv", "-c", "config.toml", "-o", "out.csv"])
         .env_remove("THRONG_SECRET")

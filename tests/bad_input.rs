@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use support::binary::{Account, Place, Process, get};
 use support::kafka::{Broker, unique};
+use support::ports::free_port;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
@@ -449,10 +450,9 @@ fn what_has_left_the_window_leaves_the_state() {
 
 #[test]
 fn an_unreachable_broker_is_waited_for() {
-    // Taken and never answered: nobody listens behind this port.
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
     let place = Place::new(SCHEMA, "");
-    let brokers = silent.to_string();
+    // Nothing listens there.
+    let brokers = format!("127.0.0.1:{}", free_port());
     let mut process = place.start(&[
         ("SOURCE__KIND", "kafka"),
         ("SOURCE__BROKERS", &brokers),

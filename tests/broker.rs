@@ -167,6 +167,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             coordinates: &[],
             untruthful: None,
             audit: None,
+            series: None,
         };
         sink.deliver(&Verified::nothing(1), &envelope)
     };

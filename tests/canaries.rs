@@ -117,7 +117,7 @@ fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
 
 /// Everything that the pages tell.
 fn pages(process: &Process) -> Vec<(&'static str, String)> {
-    ["/", "/metrics", "/status.json", "/plan", "/readyz", "/healthz", "/no-such-page"]
+    ["/", "/metrics", "/status.json", "/series.json", "/plan", "/readyz", "/healthz", "/no-such-page"]
         .into_iter()
         .map(|page| (page, process.get(page).expect("an answer").1))
         .collect()

@@ -150,7 +150,7 @@ fn killed_through_its_plans(calm: &Stream, stream: &Stream) {
 fn wearable() -> Stream {
     const RECORDS: usize = 1800;
     let arguments = format!("generate wearable --records {RECORDS} --subjects 400 --seed 5 --shift-at 900 -o -");
-    let output = Command::new(env!("CARGO_BIN_EXE_throng")).args(arguments.split(' ')).output().expect("it starts");
+    let output = crate::support::binary::throng().args(arguments.split(' ')).output().expect("it starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let records: Vec<serde_json::Value> = String::from_utf8(output.stdout)
         .expect("text")

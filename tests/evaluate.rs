@@ -5,7 +5,6 @@ use crate::support;
 
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::process::Command;
 use support::binary::{Outcome, Place, Process};
 use support::schemas::schema;
 
@@ -15,7 +14,7 @@ const TWO_GROUPS: &str = "[[group]]\nname = \"who\"\nattributes = [\"age\", \"il
                           [[group]]\nname = \"where\"\nattributes = [\"city\"]\n";
 
 fn throng(place: &Place, arguments: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments.split_whitespace());
     place.surround(&mut command, &[]);
     Process::spawn(command, place.port).wait()

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 use support::binary::{Outcome, Place, Process};
@@ -121,7 +120,7 @@ fn letters(place: &Place) -> BTreeSet<(u64, Option<u64>, String)> {
 }
 
 fn throng(place: &Place, arguments: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments.split_whitespace());
     place.surround(&mut command, &[]);
     Process::spawn(command, place.port).wait()
@@ -299,7 +298,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let refused = |schema: &str, more: &str, overrides: &[(&str, &str)], words: &[&str]| {
         let place = Place::new(schema, more);
         place.write("in.ndjson", "");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         command.args(["check", "-c", "throng.toml"]);
         place.surround(&mut command, overrides);
         let outcome = Process::spawn(command, place.port).wait().expect(2);

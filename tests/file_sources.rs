@@ -113,7 +113,7 @@ fn outputs_that_the_source_reaches_by_a_link_are_refused() {
     std::os::unix::fs::symlink("../real", place.path("days/link")).expect("a link");
     let to = |source: &'static str, sink: &'static str| [("SOURCE__PATH", source), ("SINK__PATH", sink)];
     let check = |overrides: &[(&str, &str)]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         command.args(["check", "-c", "throng.toml"]);
         place.surround(&mut command, overrides);
         support::binary::Process::spawn(command, place.port).wait()

@@ -1,92 +1,17 @@
 //! The first hour with one's own records: a schema is proposed, a configuration written, tried and run; and nothing that names
 //! somebody leaves, whatever the file is like.
 
+use crate::support::desk::Desk;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
-
-/// A directory in which the binary runs, with a directory for temporary files of its own.
-struct Desk(TempDir);
-
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Desk {
-    fn new() -> Self {
-        let desk = Self(tempfile::tempdir().expect("a directory"));
-        fs::create_dir(desk.path("temporary")).expect("a directory");
-        desk
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
-        fs::write(self.path(name), content).expect("a file");
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap_or_default()
-    }
-
-    fn throng(&self, arguments: &[&str]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
-            command.env_remove(name);
-        }
-        command.env("TMPDIR", self.path("temporary")).env("THRONG__TELEMETRY__LISTEN", "127.0.0.1:0");
-        let output = command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null()).output().expect("it runs");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-    }
-
-    /// The same where it must succeed.
-    #[track_caller]
-    fn done(&self, arguments: &[&str]) -> Said {
-        let said = self.throng(arguments);
-        assert_eq!(said.code, Some(0), "{arguments:?}: {}{}", said.out, said.err);
-        self.is_tidy();
-        said
-    }
-
-    /// The same where it must be refused; what is said.
-    #[track_caller]
-    fn refused(&self, arguments: &[&str]) -> String {
-        let said = self.throng(arguments);
-        assert_eq!(said.code, Some(2), "{arguments:?}: {}{}", said.out, said.err);
-        self.is_tidy();
-        said.err
-    }
-
-    /// No temporary file has stayed.
-    #[track_caller]
-    fn is_tidy(&self) {
-        let left = fs::read_dir(self.path("temporary")).expect("a directory").count();
-        assert_eq!(left, 0, "temporary files stay behind");
-    }
-
-    /// All that the outputs called like `start` hold.
-    fn released(&self, start: &str) -> String {
-        let entries = fs::read_dir(self.0.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
-        let is_output = |path: &PathBuf| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            name.starts_with(start) && path.extension().is_none_or(|extension| extension != "csv")
-        };
-        entries.filter(is_output).map(|path| fs::read_to_string(path).expect("text")).collect()
-    }
-}
+use std::process::Command;
 
 /// Words that name somebody: each is in the records, and none may be in a release or a proposal.
 const NAMES: [&str; 6] = ["Quirin", "Xaver", "example.org", "+41 79", "Zugerberg", "u-0"];
 
 /// Days of forty people: who they are, in five spellings, and what was measured.
-fn visits() -> String {
+pub fn visits() -> String {
     let mut text = String::from("user_id,full_name,email,phone,remarks,day,ward,steps,pulse,diagnosis\n");
     for n in 0..1200 {
         let p = n % 40;
@@ -119,7 +44,7 @@ fn from_a_file_to_a_release() {
     let inferred = desk.done(&["schema", "infer", "visits.csv"]);
     names_nobody(&inferred.out);
     assert!(inferred.out.contains("A PROPOSAL") && inferred.err.contains("40 people"), "{}", inferred.err);
-    let written = desk.done(&["init", "visits.csv", "--directory", "own", "--output", "safe.ndjson"]);
+    let written = desk.done(&["init", "visits.csv", "--for", "rows", "--directory", "own", "--output", "safe.ndjson"]);
     assert!(written.out.contains("throng check -c own/visits.toml --sample visits.csv"), "{}", written.out);
     let mode = |name: &str| fs::metadata(desk.path(name)).expect("a file").permissions().mode() & 0o777;
     assert_eq!(mode("own/visits.secret"), 0o600);
@@ -182,7 +107,7 @@ fn a_topic_is_described_by_a_sample() {
 fn a_sample_tells_what_does_not_fit_by_name_and_never_by_value() {
     let desk = Desk::new();
     desk.write("visits.csv", visits());
-    desk.done(&["init", "visits.csv"]);
+    desk.done(&["init", "visits.csv", "--for", "rows"]);
     let mut other = String::from("user_id,full_name,email,phone,remarks,day,ward,steps,pulse,diagnosis,extra_column\n");
     for n in 0..400 {
         let steps = if n % 100 == 3 { "Zugerberg".to_owned() } else { (n * 30).to_string() };
@@ -226,7 +151,7 @@ fn a_sample_is_read_as_the_configuration_says() {
     let desk = Desk::new();
     fs::create_dir(desk.path("days")).expect("a directory");
     desk.write("days/1.csv", visits());
-    desk.done(&["init", "days", "--output", "safe.ndjson"]);
+    desk.done(&["init", "days", "--for", "rows", "--output", "safe.ndjson"]);
     let tried = desk.done(&["check", "-c", "days.toml", "--sample", "days"]);
     assert!(tried.out.contains("1,200 records tried"), "{}", tried.out);
     desk.write("visits.txt", visits());
@@ -271,7 +196,7 @@ fn what_does_not_run_is_not_left_behind() {
     let said = desk.refused(&["init", "."]);
     assert!(!said.is_empty());
     let left: Vec<_> =
-        fs::read_dir(desk.0.path()).expect("a directory").map(|e| e.expect("an entry").file_name()).collect();
+        fs::read_dir(desk.path("")).expect("a directory").map(|e| e.expect("an entry").file_name()).collect();
     assert_eq!(left.len(), 2, "the file and the directory of temporary ones: {left:?}");
     desk.write("a\nb.csv", visits());
     assert!(desk.refused(&["init", "a\nb.csv"]).contains("rename it"));
@@ -403,10 +328,21 @@ fn odd_files_give_schemas_that_run() {
 #[test]
 fn the_demo_shows_records_before_and_after() {
     let desk = Desk::new();
-    let shown = desk.done(&["demo", "--show"]).out;
+    let shown = desk.done(&["demo", "--show", "--html", "demo.html"]).out;
     assert!(shown.contains("before") && shown.contains("after") && shown.contains("(never: subject)"), "{shown}");
     assert!(shown.lines().any(|line| line.contains("heart_rate")) && !shown.contains('\u{1b}'), "{shown}");
     assert_eq!(shown.lines().filter(|line| line.starts_with("record ")).count(), 3, "{shown}");
+    // One person before, everybody after: a block an hour, and lines of both on the page.
+    for curve in ["one person before (never leaves)", "published mean of all cohorts"] {
+        let line = shown.lines().find(|line| line.contains(curve)).unwrap_or_else(|| panic!("{shown}"));
+        assert!(line.chars().filter(|c| ('▁'..='█').contains(c)).count() >= 20, "{line}");
+    }
+    let page = desk.read("demo.html");
+    assert_eq!(page.matches("<svg class=\"series\"").count(), 11, "3 signals of the curve and 8 of the days");
+    assert!(
+        page.matches("class=\"person\"").count() >= 9 && page.matches("class=\"part\"").count() >= 11,
+        "lines of both"
+    );
 }
 
 #[test]

@@ -6,7 +6,6 @@ use crate::support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use support::binary::{Place, Process};
@@ -237,7 +236,7 @@ fn anonymize_on_a_full_disk_leaves_what_was_there() {
     let Some(disk) = SmallDisk::mount(&place.path("small"), "64k") else { return };
     place.write("small/out.csv", "what was there before\n");
     let run = |output: &str, report: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         command.args(["anonymize", "in.ndjson", "-c", "throng.toml", "-o", output, "--report", report]);
         place.surround(&mut command, &[]);
         command.env_remove("THRONG__SINK__DEAD_LETTER_PATH");

@@ -4,7 +4,6 @@
 use crate::support;
 
 use std::fmt::Write as _;
-use std::process::Command;
 use support::binary::{Outcome, Place, Process};
 use support::schemas::schema;
 
@@ -39,7 +38,7 @@ const PRICE: &str = "[plan]\ngroups = \"price\"\nprice = 0.5\n";
 const MOVING: [(&str, &str); 2] = [("PRIVACY__MAX_DELAY", "1m"), ("PRIVACY__MAX_LINES_PER_SUBJECT", "1")];
 
 fn throng(place: &Place, overrides: &[(&str, &str)], arguments: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments.split_whitespace());
     place.surround(&mut command, overrides);
     Process::spawn(command, place.port).wait()

@@ -4,7 +4,6 @@ use crate::support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::json;
 use support::daemon::Daemon;
@@ -15,7 +14,7 @@ use throng::records::schema::{Origin, Role, Schema};
 const K: usize = 5;
 
 fn throng(place: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
         command.env_remove(name);
     }

@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::process::Command;
 use support::binary::{Outcome, Place, Process};
 use support::kafka::Broker;
 use support::schemas::schema;
@@ -54,7 +53,7 @@ fn run(place: &Place, overrides: &[(&str, &str)]) -> Outcome {
 }
 
 fn throng(place: &Place, overrides: &[(&str, &str)], arguments: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments.split_whitespace());
     place.surround(&mut command, overrides);
     Process::spawn(command, place.port).wait()

@@ -4,7 +4,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -76,7 +76,7 @@ impl Place {
     }
 
     fn throng(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
             command.env_remove(name);
         }

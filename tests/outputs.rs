@@ -34,7 +34,7 @@ fn place() -> Place {
 }
 
 fn check(place: &Place, overrides: &[(&str, &str)], flag: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(["check", "-c", "throng.toml", flag]);
     place.surround(&mut command, overrides);
     Process::spawn(command, place.port).wait()
@@ -283,4 +283,20 @@ fn a_job_keeps_to_itself() {
     place.write("throng.toml", text.replace("max_records = 50\n", ""));
     let whole = place.run(&[]).expect(0);
     assert_eq!(whole.account().consumed, 100);
+}
+
+#[test]
+fn a_formula_in_the_header_of_csv_is_refused() {
+    let name = |text: &str| text.replace("\"city\"", "\"=city\"");
+    let place = Place::new(&name(SCHEMA), &name(GROUPS));
+    place.write("in.ndjson", name(&records()));
+    let csv = check(&place, &[("SINK__FORMAT", "csv")], "--output-schema");
+    assert_eq!(csv.code, Some(2), "{}", csv.stderr);
+    assert!(
+        csv.stderr.contains("\"=city\" in the header of the output") && csv.stderr.contains("column"),
+        "{}",
+        csv.stderr
+    );
+    let json = check(&place, &[], "--output-schema");
+    assert_eq!(json.code, Some(0), "{}", json.stderr);
 }

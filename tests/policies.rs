@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -73,7 +73,7 @@ impl Desk {
     }
 
     fn throng(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         command.current_dir(self.0.path()).args(arguments).output().expect("the program runs")
     }
 

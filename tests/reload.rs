@@ -6,15 +6,16 @@ use crate::support;
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use support::daemon::{Daemon, Dice, Stage, conserved, records, sound};
 use support::kafka::Broker;
+use support::ports::free_port;
 use support::schemas::{AGE, CITY, ILLNESS, PERSON};
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
@@ -40,10 +41,6 @@ fn until(what: &str, daemon: &Daemon, holds: impl Fn() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "{what} did not come: {}", daemon.said());
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
 /// A daemon over topics, with pages and a token.
@@ -119,7 +116,7 @@ impl<'a> Served<'a> {
     }
 
     fn reload(&self) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         command.args(["reload", "-c"]).arg(self.at("only.toml")).output().expect("the program runs")
     }
 

@@ -4,7 +4,6 @@
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use throng::config::Config;
 use throng::evaluation::facts::AttributeFacts;
@@ -283,7 +282,7 @@ impl Data {
         config.source.kind = throng::config::SourceKind::File;
         config.source.path = records.to_owned();
         config.source.separator = separator;
-        let original = Original::read(&config, &schema, "throng.toml", records).expect("records");
+        let original = Original::read(&config, &schema, "throng.toml", records, None).expect("records");
         let attributes: Vec<usize> = schema.releasable().collect();
         Self { folder, original, attributes }
     }
@@ -291,7 +290,7 @@ impl Data {
     /// Pairwise information of all records where each is cut by itself.
     fn kept(&self, cuts: &[Cut]) -> f64 {
         let facts: Vec<AttributeFacts> =
-            (0..self.original.schema.attributes.len()).map(|a| AttributeFacts::of(&self.original, a)).collect();
+            (0..self.original.schema.attributes.len()).map(|a| AttributeFacts::of(&self.original, a, &[])).collect();
         let place = |a: usize| self.attributes.iter().position(|own| *own == a).expect("an attribute");
         let (mut bits, mut kept) = (0.0, 0.0);
         for pair in pairs(&self.original, &facts, &[], &self.attributes) {
@@ -306,7 +305,7 @@ impl Data {
     /// The same where the product grows groups by price, and generalizes.
     fn by_price(&self, batch: usize) -> f64 {
         let throng = |arguments: &[&str]| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+            let mut command = crate::support::binary::throng();
             command.args(arguments).current_dir(self.folder.path());
             command.env("THRONG__BATCH__MAX_RECORDS", batch.to_string());
             command.env("THRONG__TELEMETRY__LISTEN", "127.0.0.1:0");
@@ -338,7 +337,7 @@ fn what_cuts_give_away() {
     let data = PathBuf::from(std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set"));
     let folder = tempfile::tempdir().expect("a folder");
     let wearable = folder.path().join("wearable.ndjson");
-    let generated = Command::new(env!("CARGO_BIN_EXE_throng"))
+    let generated = crate::support::binary::throng()
         .args(["generate", "wearable", "--records", "30000", "--seed", "1", "-o"])
         .arg(&wearable)
         .status();

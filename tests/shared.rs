@@ -6,7 +6,6 @@ use crate::support;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use support::binary::{Outcome, Place, Process};
 use support::schemas::schema;
@@ -94,6 +93,7 @@ impl Bench {
                 quasi: if shares { vec![HOUR, own] } else { vec![own] },
                 sensitive: vec![],
                 insensitive: vec![],
+                ranges: false,
                 ladder: (0..top(own)).map(node).collect(),
             }
         };
@@ -111,6 +111,7 @@ impl Bench {
                 base,
                 sensitive_bases: names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
+                ranges: false,
                 shown_beside: Vec::new(),
                 holders_beside: throng::records::holders::Holders::default(),
                 protected: Vec::new(),
@@ -374,7 +375,7 @@ fn fragments_that_show_different_shared_cells_are_refused() {
 }
 
 fn throng(place: &Place, overrides: &[(&str, &str)], arguments: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments.split_whitespace());
     place.surround(&mut command, overrides);
     Process::spawn(command, place.port).wait()

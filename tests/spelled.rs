@@ -177,6 +177,7 @@ fn threat_29_verification_refuses_what_names_somebody() {
             protected: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
+            ranges: false,
             shown_beside: Vec::new(),
             holders_beside: throng::records::holders::Holders::default(),
         };
@@ -209,7 +210,7 @@ fn threat_21_what_a_schema_leaves_unprotected_is_told_by_name() {
         })
         .collect();
     place.write("in.ndjson", &records);
-    let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut check = crate::support::binary::throng();
     check.args(["check", "-c", "throng.toml"]);
     place.surround(&mut check, &[]);
     let checked = check.output().expect("it runs");

@@ -8,7 +8,6 @@ use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::process::Command;
 use support::binary::{Outcome, Place, Process};
 
 const SCHEMA: &str = r#"
@@ -386,7 +385,7 @@ fn narrow(release: &mut Release) {
 }
 
 fn throng(place: &Place, arguments: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments.split_whitespace());
     place.surround(&mut command, &SETTINGS);
     Process::spawn(command, place.port).wait()
@@ -463,7 +462,7 @@ fn the_order_of_a_table_is_judged() {
         let run = Process::spawn(place.command(&settings, &["--lineage", "lineage.ndjson"]), place.port).wait();
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         let recount = || {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+            let mut command = crate::support::binary::throng();
             command.args(["verify-release", "out.csv", "-c", "throng.toml", "--lineage", "lineage.ndjson"]);
             place.surround(&mut command, &settings);
             Process::spawn(command, place.port).wait()

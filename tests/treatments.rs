@@ -5,7 +5,6 @@ use crate::support;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::process::Command;
 use support::binary::{Outcome, Place, Process};
 use support::schemas::schema;
 
@@ -74,7 +73,7 @@ fn counts(of: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 fn throng(place: &Place, arguments: &[&str]) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments);
     place.surround(&mut command, &[]);
     Process::spawn(command, place.port).wait()

@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::machine::{memory_mib, process};
 use crate::metrics::Metrics;
+use crate::ports::free_port;
 
 /// How often the daemon is looked at.
 pub const LOOK: Duration = Duration::from_millis(50);
@@ -34,17 +35,26 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `throng run` with the wearable configuration, the keys of `overrides` replaced.
+    /// Starts `throng run` with the fragments of the wearable configuration, the keys of `overrides` replaced. Series need all partitions
+    /// in one instance, and have a benchmark of their own.
     pub fn start(folder: &Path, name: &str, overrides: &[(&str, &str)]) -> Self {
         let port = free_port();
+        let shipped = std::fs::read_to_string(crate::CONFIGURATION).expect("the shipped configuration");
+        let mut fragments: toml::Table = shipped.parse().expect("the shipped configuration");
+        fragments.remove("series");
+        let config = folder.join(format!("{name}.toml"));
+        std::fs::write(&config, fragments.to_string()).expect("the configuration");
         let log = folder.join(format!("{name}.log"));
         let stderr = File::create(&log).expect("a log file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
         command
-            .args(["run", "-c", crate::CONFIGURATION])
+            .args(["run", "-c"])
+            .arg(&config)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("THRONG__TELEMETRY__LISTEN", format!("127.0.0.1:{port}"))
             .env("THRONG__STATE__SECRET_FILE", "")
+            // The speed of a run is measured, whatever it represents.
+            .env("THRONG__RELEASE__MIN_REPRESENTED", "0")
             .env("THRONG__STATE__PATH", folder.join(format!("{name}.state")))
             .envs(overrides.iter().map(|(key, value)| (format!("THRONG__{key}"), *value)))
             .stdin(Stdio::null())
@@ -130,10 +140,4 @@ impl Drop for Daemon {
             eprintln!("throng (pid {}) may still run", self.child.id());
         }
     }
-}
-
-/// A port that nobody listens on now.
-fn free_port() -> u16 {
-    let held = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    held.local_addr().expect("a bound port").port()
 }

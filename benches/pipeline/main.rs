@@ -17,6 +17,8 @@ mod kafka;
 mod latency;
 mod machine;
 mod metrics;
+#[path = "../../tests/support/ports.rs"]
+mod ports;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -87,7 +89,7 @@ fn describe(report: &mut Report, input: &Input) {
     report.head(format!("Machine: {}.", machine::description()));
     report.head(format!("Program: throng {}, {build}.", env!("CARGO_PKG_VERSION")));
     report.head(format!(
-        "Records: {} generated wearable records of {} bytes on average, {} subjects; {CONFIGURATION} ({} groups), \
+        "Records: {} generated wearable records of {} bytes on average, {} subjects; {CONFIGURATION} ({} groups, without its series), \
          k = 5, batches of {}.",
         grouped(input.records),
         input.bytes / input.records,

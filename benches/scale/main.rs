@@ -23,6 +23,8 @@ mod machine;
 #[allow(dead_code, reason = "the pipeline's benchmark uses the rest")]
 #[path = "../pipeline/metrics.rs"]
 mod metrics;
+#[path = "../../tests/support/ports.rs"]
+mod ports;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -30,6 +30,8 @@ pub struct Group {
     pub insensitive: Vec<usize>,
     /// Nodes by rising loss. A record takes the first at which its class has support.
     pub ladder: Vec<Node>,
+    /// Classes show their own ranges; the ladder is empty then.
+    pub ranges: bool,
 }
 
 impl Group {

@@ -6,6 +6,9 @@ use super::outcome::Failure;
 use super::progress::spinner;
 use super::run::share;
 use super::text::{counted, number, percent};
+use crate::anonymity::series::DELTA;
+use crate::config::Series;
+use crate::evaluation::attack::series::Panel;
 use crate::evaluation::attack::{self, Effort, Judgement, Promises, Release, Yield};
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
@@ -15,8 +18,9 @@ use std::path::PathBuf;
 ///
 /// Runs record linkage with known values, joins fragments by order, time, counts, values and covariance over the batches, looks for people by
 /// the moments at which they sent and by what they measured, undoes generalization, joins several releases of a person, and guesses
-/// sensitive values; the lineage says afterwards how often that was right. Each yield comes with its 95 % interval, what guessing without the
-/// release gives, and what the guarantee promises. No value of the data is printed.
+/// sensitive values. Of series it takes differences of rows, solves for values and levels, and looks for members. The lineage says afterwards how
+/// often that was right. Each yield comes with its 95 % interval, what guessing without the release gives, and what the guarantee promises. No
+/// value of the data is printed.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance), in the mean, in a group, or where each line\nis promised in a single one"
@@ -71,17 +75,31 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
         config: &args.config,
         lineage: Some(&args.lineage),
     };
-    let Measured { config, original, facts, shapes, groups } = named.read()?;
-    let release =
-        Release::new(&original, &facts, &shapes, &groups, Promises::of(&config, original.schema.subject.is_some()));
+    let Measured { config, original, facts, shapes, groups, series } = named.read()?;
     let effort = Effort { targets: args.targets.max(1), known: args.known.max(1), seed: args.seed };
     let bar = spinner("{spinner} trying {msg}");
-    let yields = attack::run(&release, effort, &|attack| bar.set_message(attack));
+    let show = |attack| bar.set_message(attack);
+    let mut yields = Vec::new();
+    if config.release.fragments {
+        let promises = Promises::of(&config, original.schema.subject.is_some());
+        let release = Release::new(&original, &facts, &shapes, &groups, promises);
+        yields = attack::run(&release, effort, &show);
+    }
+    match &series {
+        Some(evidence) => yields.extend(attack::series::run(&Panel::of(evidence), effort, &show)),
+        None if config.series.is_empty() => {}
+        None => {
+            return Err(Failure::Usage(anyhow!(
+                "the people of the series are not known: the secret of the run is gone (name a file in state.secret_file, and run again)"
+            )));
+        }
+    }
     bar.finish_and_clear();
     if args.json {
         println!("{}", json::pretty(&yields)?);
     } else {
         print!("{}", words(&yields));
+        config.series.iter().filter_map(noise_bound).for_each(|bound| println!("{bound}"));
     }
     let above = |found: &&Yield| match args.fail_above {
         None => false,
@@ -107,6 +125,18 @@ fn sentence(found: &Yield) -> String {
     text
 }
 
+/// The bound on attacks on a series with noise, of which none is tried.
+fn noise_bound(series: &Series) -> Option<String> {
+    let epsilon = series.epsilon_per_week?;
+    let odds = epsilon.exp();
+    Some(format!(
+        "series {:?} has noise, and no attack on it is tried: with ε = {epsilon} and δ = {DELTA} for a person and week, whoever knows all other \
+         records tells two equally likely weeks of a person apart with a probability of {:.2} % at most",
+        series.name,
+        100.0 * (odds + DELTA) / (odds + 1.0)
+    ))
+}
+
 /// The yields as people read them.
 fn words(yields: &[Yield]) -> String {
     let row = |found: &Yield| {
@@ -127,7 +157,7 @@ fn words(yields: &[Yield]) -> String {
         named.into_iter().chain(figures).collect::<Vec<String>>()
     };
     table(
-        &["attack", "given", "trials", "right", "95 %", "worst group", "worst tenth", "by chance", "promised"],
+        &["attack", "given", "trials", "right or R²", "95 %", "worst group", "worst tenth", "by chance", "promised"],
         &yields.iter().map(row).collect::<Vec<_>>(),
     )
 }
@@ -135,7 +165,8 @@ fn words(yields: &[Yield]) -> String {
 /// What is promised of a yield, in words.
 fn promised(found: &Yield) -> String {
     match (found.bound, found.judged) {
-        (_, Judgement::Open) => "nothing: measured only".to_owned(),
+        (Some(bound), Judgement::Open) => format!("nothing: aim ≤ {}", percent(bound)),
+        (None, Judgement::Open) => "nothing: measured only".to_owned(),
         (Some(bound), Judgement::EachTrial) if bound < 1.0 => format!("each ≤ {}", percent(bound)),
         (Some(bound), Judgement::MeanOrChance) if bound < 1.0 => format!("≤ {}, or 1.5 × chance", percent(bound)),
         (Some(bound), _) if bound < 1.0 => format!("≤ {}", percent(bound)),

@@ -1,6 +1,8 @@
 //! `throng check`.
 
+mod consumer;
 mod explain;
+mod forms;
 mod groups;
 mod memory;
 mod sample;
@@ -9,8 +11,9 @@ mod treatments;
 use super::outcome::Failure;
 use super::reloading::Trial;
 use super::stopping::end_on_signals;
+use super::text::number;
 use super::trials::run_all;
-use crate::anonymity::series::SeriesTerms;
+use crate::anonymity::series::{DELTA, SeriesTerms, epsilon_of, rho_of};
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
 use crate::io::registry::FramedAs;
@@ -30,7 +33,7 @@ use std::path::PathBuf;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails"
+    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails ·\n4 the release of the sample would represent less than release.min_represented"
 )]
 pub struct CheckArgs {
     /// The configuration
@@ -42,7 +45,8 @@ pub struct CheckArgs {
     /// Print what leaves as JSON Schema, one a group, and nothing else
     #[arg(long)]
     output_schema: bool,
-    /// Try it on the records of INPUT (CSV, NDJSON or Parquet) with nothing kept: what does not fit, what is lost, what would leave
+    /// Try it on the records of INPUT (CSV, NDJSON or Parquet) with nothing kept: single records and statistics over time compared, what does
+    /// not fit, what is lost, what would leave
     #[arg(long, value_name = "INPUT", conflicts_with_all = ["explain", "output_schema"])]
     sample: Option<PathBuf>,
     /// Print what was found on the sample as JSON, and nothing else
@@ -99,7 +103,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         eprintln!("warning: {file}: {warning}");
     }
     for shape in shapes {
-        if shape.quasi.len() > WIDE {
+        if shape.quasi.len() > WIDE && config.release.fragments {
             eprintln!(
                 "warning: {file}: group {:?} has {} quasi attributes; beyond {WIDE} most cells are lost (split it into [[group]]s)",
                 shape.name,
@@ -182,15 +186,38 @@ fn series(checked: &Checked) -> Vec<String> {
     let (crowd, size) = (terms.cohorts.crowd, terms.cohorts.size);
     let line = |series: &SeriesTerms| {
         let signals: Vec<&str> = series.signals.iter().map(|signal| signal.name.as_str()).collect();
+        if let Some(noise) = series.noise {
+            let people = (6.0 * noise.scale(series).sum_deviation()).powi(2).ceil() as u64;
+            return format!(
+                "series {:?}: every {} number of people and mean of {} for everybody, with noise: ε = {}, δ = {DELTA} for a person and \
+                 week; the noise of a mean is below its sampling error from about {} people on, where the deviation is a sixth of the range \
+                 (throng check --sample measures it)",
+                series.name,
+                series.every,
+                signals.join(", "),
+                noise.epsilon,
+                number(people)
+            );
+        }
         let whose = if series.pooled { "all cohorts together" } else { "each cohort and all together" };
+        let (every, statistics, whose) = match &series.moments {
+            None => (&series.every, "mean, deviation and quartiles", whose),
+            Some(moments) if series.pooled => (&moments.every, "means and covariances", whose),
+            Some(moments) => (&moments.every, "means and covariances", "each cohort"),
+        };
         format!(
-            "series {:?}: every {} mean, deviation and quartiles of {} for {whose}, cohorts of about {size} people, at least {crowd} of them present",
+            "series {:?}: every {every} {statistics} of {} for {whose}, cohorts of about {size} people, at least {crowd} of them present",
             series.name,
-            series.every,
             signals.join(", ")
         )
     };
     let mut lines: Vec<String> = terms.series.iter().map(line).collect();
+    let noise: Vec<f64> =
+        terms.series.iter().filter_map(|series| series.noise).map(|noise| rho_of(noise.epsilon)).collect();
+    if noise.len() > 1 {
+        let epsilon = epsilon_of(noise.iter().sum());
+        lines.push(format!("series with noise together: ε = {epsilon:.2}, δ = {DELTA} for a person and week"));
+    }
     if !checked.config.release.fragments {
         lines.push("no record of a single person leaves (release.fragments = false)".to_owned());
     }

@@ -1,10 +1,13 @@
 //! `throng demo`: the whole product on one machine, with nothing installed.
 
+mod series;
+mod shipped;
 mod show;
 
 use super::outcome::Failure;
 use super::rehearsal::{Silent, temporary_directory};
-use super::run::{begin_logging, summarize};
+use super::run::begin_logging;
+use super::summary::summarize;
 use crate::config;
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::generate::publish::Publisher;
@@ -12,13 +15,18 @@ use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
 use crate::start::checked::Checked;
 use anyhow::{Context, anyhow};
 use rdkafka::mocking::MockCluster;
-use show::{CONFIG, SCHEMA};
+use shipped::{CONFIG, SCHEMA};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// `privacy.max_delay` here: a demo ends before a static line with the default delay leaves.
 const DEMO_DELAY_SECONDS: u32 = 10;
+
+/// People who send records, and the mean time between two records, in their own time.
+const PEOPLE: u32 = 2000;
+const INTERVAL_MICROS: u64 = 8_000_000;
 
 /// Run the whole product here: a broker, a generator, the daemon and its status page
 ///
@@ -30,6 +38,9 @@ pub struct DemoArgs {
     /// Show records before and after, side by side, and end: no broker, no page
     #[arg(long, conflicts_with_all = ["seconds", "rate", "listen"])]
     show: bool,
+    /// With --show: write charts of the series to a page
+    #[arg(long, value_name = "FILE", requires = "show")]
+    html: Option<PathBuf>,
     /// End after so many seconds with a summary (default: at Ctrl-C)
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
@@ -44,7 +55,7 @@ pub struct DemoArgs {
 /// Runs `throng demo`.
 pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     if args.show {
-        return show::run();
+        return show::run(args.html.as_deref());
     }
     let directory = temporary_directory("demo")?;
     let schema_file = directory.path().join("wearable.toml");
@@ -64,6 +75,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         ("THRONG__TELEMETRY__LISTEN", args.listen.clone()),
         ("THRONG__TELEMETRY__LOG_LEVEL", "warn".to_owned()),
         ("THRONG__PRIVACY__MAX_DELAY", format!("{DEMO_DELAY_SECONDS}s")),
+        ("THRONG__COHORT__WARM_UP", "1d".to_owned()),
     ];
     let env = overrides.into_iter().map(|(k, v)| (k.to_owned(), v));
     let config = config::parse(CONFIG, "the demo's configuration", env)?;
@@ -76,6 +88,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     println!(
         "             what does not change within a person leaves once, up to {DEMO_DELAY_SECONDS} s late (by default within 30 days: privacy.static_window)"
     );
+    println!("             days pass in seconds: statistics of cohorts appear on the page after about half a minute");
     println!("             the broker is a stand-in without isolation; exactly-once needs a real one");
     match args.seconds {
         Some(n) => println!("             ends by itself after {n} s"),
@@ -116,8 +129,16 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
 
 /// Writes records at `rate` until `stop`.
 fn feed(brokers: &str, rate: u64, stop: &AtomicBool) -> anyhow::Result<()> {
-    let mut stream =
-        Wearable::new(WearableSettings { subjects: 2000, layout: Layout::Flat, ..WearableSettings::default() })?;
+    // Time passes quickly here: a day in about five seconds at the default rate. It starts two years ago, since no record may be of the future.
+    let start_seconds = chrono::Utc::now().timestamp() - 2 * 365 * 86_400;
+    let settings = WearableSettings {
+        subjects: PEOPLE,
+        start_seconds,
+        interval_micros: INTERVAL_MICROS,
+        layout: Layout::Flat,
+        ..WearableSettings::default()
+    };
+    let mut stream = Wearable::new(settings)?;
     let mut publisher = Publisher::connect(brokers, "wearable.raw", &[])?;
     let start = Instant::now();
     let mut sent = 0u64;

@@ -1,5 +1,8 @@
 //! `throng init`: schema, configuration and secret for records of one's own.
 
+mod model_numbers;
+mod purpose;
+
 use super::outcome::Failure;
 use super::sample::{self, Sample, SampleArgs};
 use super::schema::infer::{CountedBy, name_of, propose, refuse_existing, summary, warn};
@@ -8,12 +11,13 @@ use super::together::Together;
 use crate::config::{self, Config, Secret, is_same_file};
 use crate::dataset::infer::Inferred;
 use crate::io::file::{Format, is_at_rest};
-use crate::records::schema::{Attribute, Role, Schema, Type};
 use crate::start::checked::Checked;
+use crate::start::forms::{event_time, missing_for_series};
 use anyhow::{Context, anyhow};
+use model_numbers::ModelNumbers;
+use purpose::{Bucket, Purpose, suggest};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Write a schema, a configuration and a secret for records of one's own
 ///
@@ -22,10 +26,10 @@ use std::sync::Arc;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   throng init steps.csv
-      asks the rest
+      asks the rest; the form of the release follows from the records
   throng init steps.csv --subject user_id --k 10 --output steps.released.ndjson --directory privacy
-  throng init steps.csv --for dashboards
-      statistics over time instead of records
+  throng init steps.csv --for rows
+      single records instead of statistics over time
   throng init sample.ndjson --topic wearable.raw --to-topic wearable.sanitized --brokers kafka-1:9092
       the records of a topic; the sample is what the groups are chosen from, too")]
 pub struct InitArgs {
@@ -37,7 +41,7 @@ pub struct InitArgs {
     /// Every record is of another person: no column counts people
     #[arg(long, conflicts_with = "subject")]
     no_subject: bool,
-    /// What the release is for [default: rows]
+    /// Purpose of the release [default: dashboards where people have many records each, with times and numbers; else rows]
     #[arg(long = "for", value_name = "PURPOSE", value_enum)]
     purpose: Option<Purpose>,
     /// The crowd: people who share all that is said of each of them [default: 5]
@@ -66,20 +70,10 @@ pub struct InitArgs {
     force: bool,
 }
 
-/// What a release is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Purpose {
-    /// Statistics of cohorts over time: means, deviations and quartiles of every number, a row each day. Represents most records
-    Dashboards,
-    /// Single records, as fragments whose values k people share
-    Rows,
-    /// Nothing leaves: the risk is measured
-    Monitoring,
-}
-
 /// What the questions have come to.
 struct Answers {
-    purpose: Purpose,
+    /// None: the one that fits the records.
+    purpose: Option<Purpose>,
     sample: SampleArgs,
     input: PathBuf,
     subject: Option<String>,
@@ -118,10 +112,15 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let sample = sample::read(&answers.sample)?;
     let counted = CountedBy { subject: answers.subject.as_deref(), no_subject: args.no_subject };
     let inferred = propose(&sample, counted, answers.k, &answers.name, args.topic.is_some())?;
-    if answers.purpose == Purpose::Dashboards {
-        refuse_without_series(&inferred.schema)?;
-    }
-    let text = configuration(args, &answers, &sample, &schema, &secret, &inferred.schema);
+    let (purpose, chosen) = match answers.purpose {
+        Some(purpose) => (purpose, None),
+        None => {
+            let (purpose, why) = suggest(&inferred, args.topic.is_some());
+            (purpose, Some(why))
+        }
+    };
+    purpose.refuse_unsuited(&inferred.schema)?;
+    let text = configuration(args, &answers, purpose, &sample, (&schema, &secret), &inferred);
     warn(&inferred, args.no_subject);
     let named = config.display().to_string();
     let mut together = Together::default();
@@ -141,11 +140,17 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         return Err(failure);
     }
     println!("{}: {}", schema.display(), summary(&inferred));
-    println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers));
-    if let Some(hint) = hint(&inferred, args.topic.is_some()).filter(|_| answers.purpose == Purpose::Rows) {
+    println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers, purpose));
+    if let Some(chosen) = chosen {
+        println!("{chosen}");
+    }
+    if let Some(hint) = hint(&inferred, args.topic.is_some()).filter(|_| purpose == Purpose::Rows) {
         println!("{hint}");
-        if refuse_without_series(&inferred.schema).is_ok() {
-            println!("to publish statistics that represent most of these records: throng init --for dashboards");
+        println!(
+            "throng run refuses a release that represents less than half of its records (release.min_represented)"
+        );
+        if missing_for_series(&inferred.schema).is_none() {
+            println!("statistics over time represent most of these records: throng init --for dashboards");
         }
     }
     println!("{}: the secret that keys every digest of a person; keep it, and keep it to yourself", secret.display());
@@ -174,31 +179,6 @@ fn hint(inferred: &Inferred, is_stream: bool) -> Option<String> {
             text::number(inferred.records)
         )
     })
-}
-
-/// Refuses a purpose that needs people, times and numbers where the records have none.
-fn refuse_without_series(schema: &Schema) -> Result<(), Failure> {
-    let has = |wanted: &dyn Fn(&Attribute) -> bool| schema.attributes.iter().any(|attribute| wanted(attribute));
-    let missing = if schema.subject.is_none() {
-        "no column counts people (--subject COLUMN)"
-    } else if !has(&|attribute| matches!(attribute.kind(), Type::Date | Type::Timestamp)) {
-        "no column holds dates or times"
-    } else if !has(&|attribute| {
-        matches!(attribute.kind(), Type::Integer | Type::Float) && attribute.role.is_releasable()
-    }) {
-        "no column holds numbers"
-    } else {
-        return Ok(());
-    };
-    Err(Failure::Usage(anyhow!("statistics over time need people, times and numbers: {missing}")))
-}
-
-/// The first column of dates or times, where there are several.
-fn event_time(schema: &Schema) -> Option<&str> {
-    let is_moment = |attribute: &&Arc<Attribute>| matches!(attribute.kind(), Type::Date | Type::Timestamp);
-    let mut moments: Vec<&Arc<Attribute>> = schema.attributes.iter().filter(is_moment).collect();
-    moments.sort_by_key(|attribute| attribute.role != Role::Time);
-    (moments.len() > 1).then(|| moments[0].name.as_str())
 }
 
 /// Asks on the terminal; nothing where the answer is the default.
@@ -237,12 +217,10 @@ fn answers(
         }
     };
     let purpose = match args.purpose {
-        Some(purpose) => purpose,
-        None => match ask("Release for dashboards (statistics over time), rows or monitoring", "rows")?.as_deref() {
-            None => Purpose::Rows,
-            Some(answer) => <Purpose as clap::ValueEnum>::from_str(answer, true)
-                .map_err(|_| Failure::Usage(anyhow!("{answer:?} is no purpose: dashboards, rows or monitoring")))?,
-        },
+        Some(purpose) => Some(purpose),
+        None => ask("Purpose: dashboards, models, rows or monitoring (empty: the one that fits the records)", "")?
+            .map(|answer| Purpose::read(&answer))
+            .transpose()?,
     };
     let directory = match &args.directory {
         Some(directory) => directory.clone(),
@@ -263,8 +241,8 @@ fn answers(
     Ok(Answers { purpose, sample, input, subject, k, output, directory, name })
 }
 
-fn destination(args: &InitArgs, answers: &Answers) -> String {
-    if answers.purpose == Purpose::Monitoring {
+fn destination(args: &InitArgs, answers: &Answers, purpose: Purpose) -> String {
+    if purpose == Purpose::Monitoring {
         return "nowhere: the risk is measured".to_owned();
     }
     match &args.topic {
@@ -281,11 +259,12 @@ fn to_topic(args: &InitArgs, topic: &str) -> String {
 fn configuration(
     args: &InitArgs,
     answers: &Answers,
+    purpose: Purpose,
     sample: &Sample,
-    schema: &Path,
-    secret: &Path,
-    described: &Schema,
+    (schema, secret): (&Path, &Path),
+    inferred: &Inferred,
 ) -> String {
+    let described = &inferred.schema;
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let path = |path: &Path| quoted(&path.display().to_string());
     let mut out = format!(
@@ -304,7 +283,7 @@ fn configuration(
             quoted(&args.brokers),
             quoted(topic)
         );
-        out += &match answers.purpose {
+        out += &match purpose {
             Purpose::Monitoring => "\n[sink]\nkind = \"none\"\n".to_owned(),
             _ => format!("\n[sink]\nkind = \"kafka\"\ntopic = {}\n", quoted(&to_topic(args, topic))),
         };
@@ -313,28 +292,30 @@ fn configuration(
         if let Format::Csv { separator } = sample.format {
             out += &format!("separator = {}\n", quoted(&char::from(separator).to_string()));
         }
-        out += &match answers.purpose {
+        out += &match purpose {
             Purpose::Monitoring => "\n[sink]\nkind = \"none\"\n".to_owned(),
             _ => format!("\n[sink]\nkind = \"file\"\npath = {}\n", path(&answers.output)),
         };
     }
     out += &format!("\n[schema]\nfile = {}\n", path(schema));
     out += &format!("\n[privacy]\nk = {}\n", answers.k);
-    let is_rows = answers.purpose == Purpose::Rows;
-    if described.subject.is_some() && is_rows {
+    if described.subject.is_some() && purpose == Purpose::Rows {
         out += "# Of each batch and group one line a person leaves, and what does not change leaves once in static_window, spread\n# over it. More tells who is who: docs/guarantees.md. With few people much stays inside: smaller batches give more lines, and\n# coarser ones.\n# max_lines_per_subject = 1\n# static_window = \"30days\"\n# max_delay = \"30days\"\n";
     }
-    out += &match answers.purpose {
-        Purpose::Dashboards => {
+    out += &match purpose {
+        Purpose::Dashboards | Purpose::Models => {
             "\n# Statistics of cohorts of people over time. No record of a single person leaves. Every key: docs/series.md.\n\
-             [release]\nfragments = false\n\n[[series]]\nname = \"daily\"\nevery = \"1d\"\n".to_owned()
+             [release]\nfragments = false\n\n[[series]]\n".to_owned()
+                + &series(inferred, args.topic.is_some(), purpose)
                 + &event_time(described).map_or(String::new(), |name| format!("\n[cohort]\ntime = {}\n", quoted(name)))
         }
         Purpose::Rows | Purpose::Monitoring => String::new(),
     };
-    out += "\n# Attributes leave in groups, which nothing ties together. The planner chooses them from records; fixed ones are [[group]]s,\n# and `throng check` prints those it has chosen.\n[plan]\ngroups = \"price\"\n";
-    if args.topic.is_some() {
-        out += &format!("prime = {} # records in the format of the topic, never released\n", path(&answers.input));
+    if !purpose.is_series() {
+        out += "\n# Attributes leave in groups, which nothing ties together. The planner chooses them from records; fixed ones are [[group]]s,\n# and `throng check` prints those it has chosen.\n[plan]\ngroups = \"price\"\n";
+        if args.topic.is_some() {
+            out += &format!("prime = {} # records in the format of the topic, never released\n", path(&answers.input));
+        }
     }
     out += "\n[state]\n";
     if args.topic.is_some() {
@@ -342,6 +323,20 @@ fn configuration(
     }
     out += &format!("secret_file = {}\n", path(secret));
     out
+}
+
+/// The keys of the series.
+fn series(inferred: &Inferred, is_stream: bool, purpose: Purpose) -> String {
+    let bucket = Bucket::choose(inferred, is_stream);
+    match (bucket, ModelNumbers::choose(inferred).filter(|_| purpose == Purpose::Models)) {
+        (Bucket::Day, Some(numbers)) => format!("name = \"model\"\nevery = \"1d\"\n{}", numbers.keys("days")),
+        (Bucket::Hour, Some(numbers)) => format!("name = \"model\"\nevery = \"1h\"\n{}", numbers.keys("hours")),
+        (Bucket::Day, None) => "name = \"daily\"\nevery = \"1d\"\n".to_owned(),
+        (Bucket::Hour, None) => {
+            "name = \"hourly\"\nevery = \"1h\"\npooled = true # one person dominates a short bucket of few people\n"
+                .to_owned()
+        }
+    }
 }
 
 /// The text of a new secret.

@@ -2,17 +2,22 @@
 
 use super::outcome::Failure;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{self, Config, Grouping, Plan, Rows, Sink, Used, is_named_compressed, placed};
+use crate::config::{self, Batch, Config, Grouping, Plan, Rows, Sink, Used, is_named_compressed, placed};
+use crate::daemon::state::directory::keys;
+use crate::daemon::state::seal::Keys;
 use crate::dataset::GROUP as DATA_SET;
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::lineage::Lineage;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{self, ReleasedGroup};
+use crate::evaluation::series::Evidence;
+use crate::records::digest::DigestKey;
 use crate::records::schema::Schema;
 use crate::start::chosen::settle;
 use crate::start::sampling::SamplingError;
 use crate::start::schema::load_schema;
+use crate::start::series::series_terms;
 use crate::start::shapes::group_shapes;
 use anyhow::anyhow;
 use rayon::prelude::*;
@@ -51,8 +56,10 @@ pub struct Measured {
     pub facts: Vec<AttributeFacts>,
     /// The groups of the configuration.
     pub shapes: Vec<GroupShape>,
-    /// The lines of each group.
+    /// The lines of each group; none where only series leave.
     pub groups: Vec<ReleasedGroup>,
+    /// The series; none where the configuration has none, without a lineage, or where the secret ended with the run.
+    pub series: Option<Evidence>,
 }
 
 impl Named<'_> {
@@ -73,12 +80,21 @@ impl Named<'_> {
         let named = [("SOURCE", self.original), ("SINK", self.released)];
         let (config, schema, shapes) = named_policy(self.config, &named, self.lineage)?;
         let file = self.config.display().to_string();
-        Measured::read(config, &schema, shapes, &file, (self.original, self.released, self.lineage))
+        let files = (self.original, self.released, self.lineage);
+        let mut measured = Measured::read(config, &schema, shapes, &file, files)?;
+        let config = &measured.config;
+        if let (Some(terms), Some(lineage), Some(_)) =
+            (series_terms(config, &schema, &file)?, self.lineage, subjects_key(config))
+        {
+            let evidence = Evidence::read(config, &Arc::new(terms), &measured.original, self.released, lineage)?;
+            measured.series = Some(evidence);
+        }
+        Ok(measured)
     }
 }
 
 impl Measured {
-    /// Reads the records before, the lines after and the lineage of a configuration with these groups, the file `file` in messages. Memory: 4 bytes a cell, before
+    /// Reads the records before, the lines of fragments after and the lineage of a configuration with these groups, the file `file` in messages. Memory: 4 bytes a cell, before
     /// and after.
     pub fn read(
         config: Config,
@@ -87,7 +103,8 @@ impl Measured {
         file: &str,
         (original, released, lineage): (&Path, &Path, Option<&Path>),
     ) -> Result<Self, Failure> {
-        let original = Original::read(&config, schema, file, original)?;
+        let key = if config.series.is_empty() { None } else { subjects_key(&config) };
+        let original = read_original(&config, schema, file, original, key.as_ref())?;
         let lineage = lineage.map(|path| Lineage::read(path, &shapes)).transpose()?;
         let told = lineage.as_ref().filter(|_| config.sink.rows == Rows::Joined).map(Lineage::groups);
         let mut groups = released::read(&config, &shapes, &original, released, told)?;
@@ -95,9 +112,31 @@ impl Measured {
             lineage.note(&original, &mut groups)?;
         }
         let attributes: Vec<usize> = (0..schema.attributes.len()).collect();
-        let facts = attributes.into_par_iter().map(|attribute| AttributeFacts::of(&original, attribute)).collect();
-        Ok(Measured { config, original, facts, shapes, groups })
+        let facts =
+            attributes.into_par_iter().map(|attribute| AttributeFacts::of(&original, attribute, &groups)).collect();
+        Ok(Measured { config, original, facts, shapes, groups, series: None })
     }
+}
+
+/// Reads the records before, of people who are digested by `key`.
+pub fn read_original(
+    config: &Config,
+    schema: &Arc<Schema>,
+    file: &str,
+    path: &Path,
+    key: Option<&DigestKey>,
+) -> Result<Original, EvaluationError> {
+    // Values beyond a full dictionary would be missing in the true means of series.
+    let is_whole = !config.series.is_empty() || config.batch.is_whole;
+    let reading = Config { batch: Batch { is_whole, ..config.batch.clone() }, ..config.clone() };
+    Original::read(&reading, schema, file, path, key)
+}
+
+/// The key by which runs of a configuration digest subjects; none where it has no secret: each run draws one then.
+pub fn subjects_key(config: &Config) -> Option<DigestKey> {
+    let of_state = || keys(&config.state.path, None, false).ok().filter(|_| config.has_state());
+    let keys = config.secret.as_ref().map(|secret| Keys::derive(secret.expose())).or_else(of_state)?;
+    Some(DigestKey(keys.subjects))
 }
 
 /// Returns a configuration whose source or sink is the named file, its schema and the groups of the release.
@@ -134,7 +173,7 @@ pub fn named_policy(
         Err(_) if is_data_set => as_data_set(config),
         Err(problems) => return Err(problems.into()),
     };
-    let shapes = group_shapes(&config, &schema, &file)?;
+    let shapes = if config.release.fragments { group_shapes(&config, &schema, &file)? } else { Vec::new() };
     Ok((config, schema, shapes))
 }
 

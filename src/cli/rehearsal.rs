@@ -3,6 +3,7 @@
 use super::outcome::Failure;
 use super::stopping::Temporary;
 use crate::anonymity::planner::GroupShape;
+use crate::anonymity::series::Terms;
 use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
@@ -38,10 +39,14 @@ pub struct Rehearsal {
     pub schema: Arc<Schema>,
     /// The groups of its attributes.
     pub shapes: Vec<GroupShape>,
+    /// The terms of its series.
+    pub terms: Option<Arc<Terms>>,
     /// What was counted.
     pub telemetry: Telemetry,
-    /// The groups, in their order, and the file of each.
+    /// The groups, in their order, and the file of each; none where only series leave.
     pub outputs: Vec<(String, PathBuf)>,
+    /// The series, in their order, and the file of each.
+    pub series: Vec<(String, PathBuf)>,
 }
 
 /// How the records of a rehearsal are written down.
@@ -87,6 +92,8 @@ fn over_files(mut config: Config, input: &Path, written: Written, directory: &Pa
     config.sink =
         Sink { kind: SinkKind::File, path: directory.join("out.ndjson"), dead_letter_path, rows, ..Sink::default() };
     config.state.path = PathBuf::new();
+    // The caller judges what the release represents.
+    config.release.min_represented = 0.0;
     // No page is served.
     config.telemetry.listen.clear();
     config
@@ -115,12 +122,15 @@ pub fn rehearse(
     let checked = Checked::new(config, file)?;
     let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
     let names: Vec<String> = match config.sink.rows {
+        _ if !config.release.fragments => Vec::new(),
         Rows::Fragments => checked.shapes.iter().map(|shape| shape.name.clone()).collect(),
         Rows::Joined => vec![JOINED.to_owned()],
     };
-    let path = |name: &str| Sink::file_of(&config.sink.path, name, names.len() == 1);
-    let outputs = names.iter().map(|name| (name.clone(), path(name))).collect();
-    let shapes = checked.shapes.clone();
+    let is_alone = names.len() + config.series.len() == 1;
+    let placed = |name: &String| (name.clone(), Sink::file_of(&config.sink.path, name, is_alone));
+    let outputs = names.iter().map(placed).collect();
+    let series = config.series.iter().map(|series| placed(&series.name)).collect();
+    let (shapes, terms) = (checked.shapes.clone(), checked.series.clone());
     let lineage = lineage.then(|| directory.path().join("lineage.ndjson"));
     let options = Options { lineage, ..Options::default() };
     if stop.load(Ordering::Acquire) {
@@ -130,7 +140,7 @@ pub fn rehearse(
     if stop.load(Ordering::Acquire) {
         return Err(stopped(input));
     }
-    Ok(Rehearsal { directory, config, schema, shapes, telemetry, outputs })
+    Ok(Rehearsal { directory, config, schema, shapes, terms, telemetry, outputs, series })
 }
 
 fn stopped(input: &Path) -> Failure {

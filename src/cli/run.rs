@@ -4,15 +4,16 @@ use super::outcome::Failure;
 use super::progress::{bar_of, spinner};
 use super::reloading::reloading;
 use super::streamable::{refuse_missing_device, refuse_unstreamable};
+use super::summary::summarize;
 use crate::config::{self, Config, SinkKind, SourceKind};
 use crate::daemon::run::{Options, RunError, run as run_daemon};
-use crate::daemon::stream::refused_loss;
 use crate::daemon::stream::run::Watcher;
+use crate::daemon::stream::{refused_loss, refused_share};
 use crate::io::file::plain_length;
+use crate::records::schema::Schema;
 use crate::start::checked::Checked;
-use crate::telemetry::{
-    Label, Limit, SeriesPublished, Settled, SuppressionReason, Telemetry, init_logging, silence_panic_payloads,
-};
+use crate::start::forms::missing_for_series;
+use crate::telemetry::{Settled, init_logging, silence_panic_payloads};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,9 @@ use std::time::Duration;
 /// either at once. With topics as the source, SIGHUP reloads the configuration (see throng
 /// reload).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10")]
+#[command(
+    after_help = "Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10\n\nExit codes: 0 done · 1 it failed · 2 problems of the configuration · 3 named hardware is missing ·\n4 a release of files or standard input represents less than release.min_represented"
+)]
 pub struct RunArgs {
     /// The configuration (see config/ for ready ones, docs/configuration.md for every key)
     #[arg(short, long, value_name = "FILE")]
@@ -49,9 +52,6 @@ pub struct RunArgs {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     fail_above: Option<f64>,
 }
-
-/// What a summary says where lines were thinned for want of room: no other line of their subject need have left.
-pub const LIMIT_REACHED: &str = "thinned without a line that stands for them: the limit of lines that wait, or that are remembered, was reached, and of some people nothing has left in the groups that do not change (divide the input by subjects)";
 
 /// Between two looks at whether the process is to end.
 const LOOK_AT_STOP: Duration = Duration::from_millis(100);
@@ -91,7 +91,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let mut checked = Checked::new(config, &file)?;
     create_secret(Arc::make_mut(&mut checked.config), &file)?;
-    let (config, telemetry) = (Arc::clone(&checked.config), checked.telemetry());
+    let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
     let stop = stop_on_signals()?;
     end_in_time(&stop, config.tuning.shutdown_time)?;
     let bar = Bar::of(&config);
@@ -107,8 +107,14 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let reloading = (config.source.kind == SourceKind::Kafka).then(|| reloading(&args.config)).transpose()?;
     let outcome = run_daemon(checked, &options, &telemetry, &stop, &bar, reloading);
     bar.0.finish_and_clear();
-    let (findings, lost) = match outcome {
-        Err(RunError::Lost { what, findings }) => (findings, Some(format!("{what}; no output was replaced"))),
+    let (findings, refused) = match outcome {
+        Err(RunError::Lost { what, findings }) => {
+            (findings, Some(Failure::Running(anyhow!("{what}; no output was replaced"))))
+        }
+        Err(RunError::Unrepresented { what, findings }) => {
+            let kept = format!("{what}; no output was replaced");
+            (findings, Some(Failure::Found(anyhow!("{kept} ({})", better_form(&file, &config, &schema)))))
+        }
         outcome => (outcome?, None),
     };
     if is_file {
@@ -122,11 +128,35 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     // A file is judged whole, whatever process has read it; of a topic, what this process has read.
     let settled = if is_file { Settled::ByTheState } else { Settled::ByThisProcess };
     let most = args.fail_above.or(to_the_end.then_some(1.0)).filter(|_| !config.is_job());
-    let lost = lost.or_else(|| refused_loss(&telemetry, settled, &findings, most?));
+    let lost = || refused_loss(&telemetry, settled, &findings, most?).map(|what| Failure::Running(anyhow!(what)));
+    let refused = refused.or_else(lost).or_else(|| {
+        // Standard input: its lines have left as they were released.
+        let what = refused_share(&telemetry).filter(|_| to_the_end && !config.is_job())?;
+        let better = better_form(&file, &config, &schema);
+        let printed = config.sink.path == Path::new("-");
+        let written = if printed { "what was printed".to_owned() } else { config.sink.path.display().to_string() };
+        Some(Failure::Found(anyhow!("{what}: delete {written} ({better})")))
+    });
     for finding in findings {
         eprintln!("note: {finding}");
     }
-    lost.map_or(Ok(()), |what| Err(Failure::Running(anyhow!(what))))
+    refused.map_or(Ok(()), Err)
+}
+
+/// Advice where a release represents too little of its records.
+fn better_form(file: &str, config: &Config, schema: &Schema) -> String {
+    let series = if config.series.is_empty() && missing_for_series(schema).is_none() {
+        "a [[series]] represents most records of people who have many: "
+    } else {
+        ""
+    };
+    let sample = match config.source.path.as_path() {
+        path if path == Path::new("-") => "FILE".to_owned(),
+        path => path.display().to_string(),
+    };
+    format!(
+        "{series}`throng check -c {file} --sample {sample}` compares the forms on these records; release.min_represented = 0 accepts this one"
+    )
 }
 
 /// Creates the secret file of a job that names one which does not exist, and says so.
@@ -175,63 +205,6 @@ fn end_in_time(stop: &Arc<AtomicBool>, time: Duration) -> Result<(), Failure> {
     };
     let thread = std::thread::Builder::new().name("shutdown".to_owned()).spawn(watch);
     thread.map(drop).map_err(|error| Failure::Running(error.into()))
-}
-
-/// What the rows of the series represent, in one line, and why rows are missing.
-fn summarize_series(series: &SeriesPublished) {
-    let share = series
-        .records_share()
-        .map_or_else(|| "no bucket has closed".to_owned(), |share| format!("{:.1} % of the records", share * 100.0));
-    eprintln!("series: {} rows represent {} of {} people and {share}", series.rows, series.people, series.people_seen);
-    let missing: Vec<String> = [
-        ("rows withheld because too few members were present", series.too_few),
-        ("rows withheld because one or two members dominate, or all have one value", series.dominated),
-        ("records late, ahead of the clock, without time or subject, or beyond the limit of open buckets", series.late),
-    ]
-    .iter()
-    .filter(|(_, count)| *count > 0)
-    .map(|(why, count)| format!("{count} {why}"))
-    .collect();
-    if !missing.is_empty() {
-        eprintln!("not in the series: {}", missing.join("; "));
-    }
-}
-
-/// What became of the records, in one line each.
-pub fn summarize(telemetry: &Telemetry) {
-    let status = telemetry.status();
-    let totals = status.totals;
-    eprintln!(
-        "consumed {} = released {} + suppressed {} + held {} + dead-lettered {} + dropped {}",
-        totals.consumed, totals.released, totals.suppressed, status.held, totals.dead_lettered, totals.dropped
-    );
-    if let Some(series) = status.series {
-        summarize_series(&series);
-    }
-    let lost = |of: &str, counts: Vec<(&str, u64)>| {
-        let counts: Vec<String> = counts.iter().filter(|(_, n)| *n > 0).map(|(why, n)| format!("{why} {n}")).collect();
-        if !counts.is_empty() {
-            eprintln!("{of} in this run: {}", counts.join(", "));
-        }
-    };
-    lost("suppressed", status.suppressed.iter().map(|(why, n)| (why.as_str(), n)).collect());
-    lost("dead-lettered", status.dead_lettered.iter().map(|(why, n)| (why.as_str(), n)).collect());
-    if let Some(loss) = status.mean_loss {
-        eprintln!("mean loss {loss:.4} over the present quasi cells of this run");
-    }
-    let suppressed = status.suppressed.get(SuppressionReason::Thinned);
-    if suppressed > 0 || status.thinned_fragments > 0 {
-        eprintln!(
-            "thinned {suppressed} records and about {} fragments: other lines of their subject stand for them (privacy.max_lines_per_subject, privacy.max_delay)",
-            status.thinned_fragments
-        );
-    }
-    if telemetry.has_reached(Limit::WaitingLines) || telemetry.has_reached(Limit::SaidLines) {
-        eprintln!("{LIMIT_REACHED}");
-    }
-    if let Some(seconds) = status.mean_delay_seconds {
-        eprintln!("about {} lines have waited some {seconds} s in the mean", status.delayed_lines);
-    }
 }
 
 /// A progress bar over the bytes that have been read, where there is a terminal to see it.

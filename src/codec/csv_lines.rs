@@ -1,6 +1,7 @@
 //! Lines that are rows of separated values under a header.
 
 use super::line::Encoder;
+use crate::records::formula::{needs_guard, unguarded};
 use crate::records::json::quoted;
 
 /// Writes and reads the CSV rows of one group.
@@ -59,7 +60,11 @@ impl Encoder for CsvLines {
                     }
                 };
                 rest = &open[end..];
-                cell.push_str(&quoted(&text));
+                let is_bare_formula = needs_guard(&text) && !text.starts_with('\'');
+                if is_bare_formula {
+                    return None;
+                }
+                cell.push_str(&quoted(unguarded(&text)));
             } else {
                 let end = rest.find(separator).unwrap_or(rest.len());
                 let bare = &rest[..end];
@@ -77,11 +82,15 @@ impl Encoder for CsvLines {
     }
 }
 
-/// Strings are always quoted and nothing else is, so that a text can be told from a number, and `""` from a missing value.
+/// Strings are always quoted and nothing else is, so that a text can be told from a number, and `""` from a missing value. A text that a
+/// spreadsheet would run as a formula has a `'` before it.
 fn write_cell(json: &str, separator: u8, out: &mut Vec<u8>) {
     match serde_json::from_str::<String>(json) {
         Ok(text) => {
             out.push(b'"');
+            if needs_guard(&text) {
+                out.push(b'\'');
+            }
             for byte in text.bytes() {
                 if byte == b'"' {
                     out.push(b'"');

@@ -41,6 +41,26 @@ fn a_line_is_read_only_as_it_is_written() {
     assert_eq!(layout.read(br#"{"b":7}"#, &mut cells), Some(()));
 }
 
+/// A spreadsheet runs a cell that begins with one of a few letters. Numbers are no texts: they stay as they are.
+#[test]
+fn a_text_that_a_spreadsheet_would_run_has_a_guard_in_csv() {
+    let layout = LineLayout::new(&LineFormat::Csv { separator: b',' }, &["a", "b"]);
+    let mut cells = Vec::new();
+    for (cell, field) in [("=1+1", "\"'=1+1\""), ("-5--1", "\"'-5--1\""), ("'@a", "\"''@a\""), ("'a'", "\"'a'\"")] {
+        let cell = quoted(cell);
+        let mut written = Vec::new();
+        layout.write(&[&cell, "-7"], &mut written);
+        assert_eq!(String::from_utf8_lossy(&written), format!("{field},-7"));
+        assert_eq!(layout.read(&written, &mut cells), Some(()));
+        assert_eq!(cells, [cell, "-7".to_owned()]);
+    }
+    assert_eq!(layout.read(b"\"=1+1\",-7", &mut cells), None, "no line of ours");
+    let layout = LineLayout::new(&LineFormat::Json, &["a"]);
+    let mut written = Vec::new();
+    layout.write(&["\"=1+1\""], &mut written);
+    assert_eq!(written, br#"{"a":"=1+1"}"#);
+}
+
 #[test]
 fn a_joined_row_shows_its_group_and_nothing_else() {
     for format in [LineFormat::Json, LineFormat::Csv { separator: b',' }] {

@@ -34,7 +34,7 @@ pub use anonymize::{Anonymize, Ceiling, Measure, Strategy, Transformation};
 pub use join::Join;
 pub use load::{load, load_for_job, parse};
 pub use paths::{Used, is_same_file, overwritten, place};
-pub use plan::{Group, Grouping, Keep, Plan};
+pub use plan::{Group, Grouping, Keep, Plan, Recoding};
 pub use privacy::{Diversity, GroundDistance, ModelKind, Privacy, PrivacyModel};
 pub use problem::Problem;
 pub use properties::Properties;
@@ -79,7 +79,7 @@ pub struct Config {
     pub plan: Plan,
     /// Groups of attributes, disjoint but for those of `plan.shared`; each leaves as a fragment of its own, in the order given here. Without any, all
     /// attributes that may leave are one group. Attributes are those of the record schema.
-    #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()] }])]
+    #[schemars(example = [Group { name: "person".into(), attributes: vec!["age".into(), "zip".into()], ..Group::default() }])]
     pub group: Vec<Group>,
     /// Statistics of cohorts over time, in the place of records of single people or together with them (docs/series.md).
     #[schemars(example = [Series { name: "daily".into(), ..Series::default() }])]

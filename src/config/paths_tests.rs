@@ -39,7 +39,7 @@ fn config(root: &Path, dead: Option<&str>, groups: &[&str]) -> Config {
     config.sink.kind = SinkKind::File;
     config.sink.path = root.join("out");
     config.sink.dead_letter_path = dead.map(|name| root.join(name));
-    config.group = groups.iter().map(|name| Group { name: (*name).into(), attributes: Vec::new() }).collect();
+    config.group = groups.iter().map(|name| Group { name: (*name).into(), ..Group::default() }).collect();
     config
 }
 

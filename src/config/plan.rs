@@ -25,6 +25,22 @@ choices! {
     }
 }
 
+choices! {
+    /// What the fragments of a group show where an exact tuple has no crowd.
+    #[derive(Default)]
+    enum Recoding {
+        /// The labels of one level of each hierarchy: a record takes the finest combination of levels at which enough people share its
+        /// tuple.
+        #[default]
+        Levels = "levels",
+        /// The extent of a class: the batch is divided into classes of enough people, and each shows the range of its own numbers, in
+        /// bounds of the finest intervals of the hierarchy ("30-44"), and the finest common label of its other values. A tuple of
+        /// several numbers keeps more; the bounds of a range tell that two records reach them. For one group alone, without `plan.shared`,
+        /// `privacy.max_hold_batches` and treatments by rules, of attributes that all change within a person or none of which does.
+        Ranges = "ranges",
+    }
+}
+
 /// How the planner looks for generalizations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -97,6 +113,9 @@ pub struct Group {
     /// Attributes of the record schema; no attribute is in two groups, but for those of `plan.shared`. Required.
     #[schemars(example = ["age", "zip"], extend("minItems" = 1))]
     pub attributes: Vec<String>,
+    /// What the fragments of the group show of numbers.
+    #[schemars(example = Recoding::Ranges)]
+    pub treatment: Recoding,
 }
 
 /// Attributes that a consumer of the release needs together, where the planner chooses the groups.

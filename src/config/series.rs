@@ -33,18 +33,55 @@ pub struct Series {
     /// window is one bucket.
     #[schemars(example = SeriesCycle::HourOfDay)]
     pub cycle: Option<SeriesCycle>,
-    /// Numeric attributes of the record schema. Without any, every number that may leave and changes within a person.
+    /// Numeric attributes of the record schema. Without any, every number that may leave and changes within a person. Series that share a
+    /// signal must have the same buckets, or their difference could be one person; beside whole days a curve of at least a week may have it.
+    /// A series with `moments` shares none.
     #[schemars(example = ["steps", "resting_hr"])]
     pub signals: Vec<String>,
     /// How long a bucket waits for late records after the event time of several people has passed its end. Later records are
-    /// counted and not published. A job over files reads everything first and has no late records.
-    #[serde(with = "quantity::duration")]
-    #[schemars(with = "quantity::DurationText", example = &"6h")]
-    pub lateness: Duration,
+    /// counted and not published. A job over files reads everything first and has no late records. Default: 6h, and for short buckets the
+    /// length of 126 buckets, as many as may be open.
+    #[serde(with = "quantity::optional_duration")]
+    #[schemars(with = "Option<quantity::DurationText>", example = Some("6h"))]
+    pub lateness: Option<Duration>,
     /// Rows of all cohorts of a stratum together instead of each cohort. For short buckets of few people, whose sums one person
     /// could dominate.
     #[schemars(example = true)]
     pub pooled: bool,
+    /// Length of an epoch over which means and covariances of all signals leave, in place of rows of buckets: for regressions and other
+    /// linear models in which each person has weight one. Counts buckets with a value of every signal, of people with at least
+    /// 4 of them in the epoch: name the few signals of the model, 2 to 16. No other series may have one of them, and a `cycle` does not go
+    /// with it. At least 4 times `every`.
+    #[serde(with = "quantity::optional_duration")]
+    #[schemars(with = "Option<quantity::DurationText>", example = Some("28d"))]
+    pub moments: Option<Duration>,
+    /// ε of differential privacy for one person and one week, with δ = 10⁻⁶. The rows are then counts and means of everybody with noise,
+    /// without cohorts and strata, and each signal needs a range in the record schema. For many people: `throng check` compares the
+    /// noise with the sampling error. The signals may be in no other series.
+    #[schemars(example = Some(4.0), range(min = 0.01, max = 20.0))]
+    pub epsilon_per_week: Option<f64>,
+}
+
+/// Open buckets of one person in one series of a stream at most.
+const MAX_OPEN_BUCKETS: u32 = 128;
+
+impl Series {
+    /// The longest lateness with which the buckets of one person fit: two windows are open without any.
+    #[must_use]
+    pub fn longest_lateness(&self) -> Duration {
+        let slots = match self.cycle {
+            None => 1,
+            Some(SeriesCycle::DayOfWeek) => 7,
+            Some(SeriesCycle::HourOfDay) => 24,
+        };
+        self.every.saturating_mul(MAX_OPEN_BUCKETS / slots - 2)
+    }
+
+    /// `lateness`, or its default.
+    #[must_use]
+    pub fn lateness(&self) -> Duration {
+        self.lateness.unwrap_or_else(|| Duration::from_hours(6).min(self.longest_lateness()))
+    }
 }
 
 impl Default for Series {
@@ -54,13 +91,15 @@ impl Default for Series {
             every: Duration::from_hours(24),
             cycle: None,
             signals: Vec::new(),
-            lateness: Duration::from_hours(6),
+            lateness: None,
             pooled: false,
+            moments: None,
+            epsilon_per_week: None,
         }
     }
 }
 
-/// How people become cohorts. All series publish the same cohorts, so that no two of them can be subtracted down to a person.
+/// How people become cohorts. All series publish the same cohorts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cohort {
@@ -92,10 +131,16 @@ pub struct Release {
     /// Fragments of single records leave. Without them only `[[series]]` leave, and the risk of fragments is measured.
     #[schemars(example = false)]
     pub fragments: bool,
+    /// Share of the records that a release must represent, 0 to 1. A record is represented by a released line of its own, or by a row of
+    /// a series that it contributes to. Of several forms the one that represents most counts. `run` over files and `check --sample` refuse a
+    /// release below it with exit code 4, and no file is replaced; on a topic it is an alert and a notice on the status page. Dead letters
+    /// and people in their warm-up do not count. 0 accepts every release.
+    #[schemars(example = 0.8, range(min = 0.0, max = 1.0))]
+    pub min_represented: f64,
 }
 
 impl Default for Release {
     fn default() -> Self {
-        Self { fragments: true }
+        Self { fragments: true, min_represented: 0.5 }
     }
 }

@@ -1,12 +1,15 @@
 //! What the series of a configuration must fulfil.
 
 use super::problem::{Complaints, is_name};
-use super::{Config, SeriesCycle, SinkKind};
+use super::{Config, Series, SeriesCycle};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Series at most: rows name their series by a number of two bytes, and every series costs memory for each person.
 const MAX_SERIES: usize = 16;
+
+/// Buckets of an epoch of moments at least: a person needs a value of every signal in so many.
+const MIN_EPOCH_BUCKETS: u32 = 4;
 
 /// Complaints about the series of a configuration.
 pub(super) fn series(config: &Config, found: &mut Complaints) {
@@ -35,16 +38,24 @@ pub(super) fn series(config: &Config, found: &mut Complaints) {
             let message = format!("a cycle of {} needs windows of whole {unit}", cycle.name());
             found.unless(fits, &key("every"), &message, "give every = \"1w\"");
         }
+        let longest = series.longest_lateness();
+        let message = "more buckets of a person would be open than a stream keeps";
+        let remedy = format!("give at most {}, or longer buckets", humantime::format_duration(longest));
+        found.unless(config.is_job() || series.lateness() <= longest, &key("lateness"), message, &remedy);
+        if let Some(epoch) = series.moments {
+            let fits = epoch.as_secs() % series.every.as_secs().max(1) == 0;
+            let message = "the length of an epoch is no multiple of the length of a bucket";
+            found.unless(fits && epoch.subsec_nanos() == 0, &key("moments"), message, "give moments = \"28d\"");
+            let message = format!("an epoch has fewer than {MIN_EPOCH_BUCKETS} buckets");
+            let remedy = format!("give moments = \"28d\", or at least {MIN_EPOCH_BUCKETS} times every");
+            found.unless(epoch >= series.every.saturating_mul(MIN_EPOCH_BUCKETS), &key("moments"), &message, &remedy);
+            let message = "a cycle has no rows of several signals";
+            found.unless(series.cycle.is_none(), &key("moments"), message, "remove moments or cycle");
+        }
+        noise(series, &key, found);
         let distinct = series.signals.iter().collect::<BTreeSet<_>>().len() == series.signals.len();
         found.unless(distinct, &key("signals"), "a signal is named twice", "name each once");
     }
-    let shares_topic = config.sink.kind == SinkKind::Kafka
-        && !config.sink.topic.is_empty()
-        && config.output_names().len() > 1
-        && config.sink.topic_of("") == config.sink.topic;
-    let message = "rows of series and other lines would share a topic";
-    let remedy = "put {group} into it: each group and each series then has a topic of its own";
-    found.unless(config.series.is_empty() || !shares_topic, "sink.topic", message, remedy);
     let crowd = config.privacy.crowd();
     let size = config.cohort.size.is_none_or(|size| (crowd..=1_000_000).contains(&size));
     let message = "a cohort is smaller than the crowd that hides its members, or too large";
@@ -52,7 +63,87 @@ pub(super) fn series(config: &Config, found: &mut Complaints) {
     found.unless(size, "cohort.size", message, remedy);
     let days = config.cohort.warm_up <= Duration::from_hours(366 * 24);
     found.unless(days, "cohort.warm_up", "the warm-up is longer than a year", "give 0d to 366d; 7d is usual");
+    let share = (0.0..=1.0).contains(&config.release.min_represented);
+    let remedy = "give 0 to 1; 0.5 is the default, and 0 accepts every release";
+    found.unless(share, "release.min_represented", "a share is between 0 and 1", remedy);
     let message = "neither fragments nor series leave";
     let remedy = "add a [[series]], set release.fragments = true, or sink.kind = \"none\" to measure only";
     found.unless(config.release.fragments || !config.series.is_empty(), "release.fragments", message, remedy);
+}
+
+/// Complaints about the noise of a series.
+fn noise(series: &Series, key: &dyn Fn(&str) -> String, found: &mut Complaints) {
+    let Some(epsilon) = series.epsilon_per_week else { return };
+    let message = "ε of a person and week is out of range";
+    found.unless((0.01..=20.0).contains(&epsilon), &key("epsilon_per_week"), message, "give 0.01 to 20, such as 4");
+    let day = 24 * 3600;
+    let every = series.every.as_secs();
+    let message = "whole buckets do not fill a day or a week, which is the unit of noise";
+    let remedy = "give 1w, 1d, or a length of which whole buckets fill a day, such as 6h";
+    found.unless(every == 7 * day || every > 0 && day % every == 0, &key("every"), message, remedy);
+    for (name, is_set) in
+        [("cycle", series.cycle.is_some()), ("moments", series.moments.is_some()), ("pooled", series.pooled)]
+    {
+        let message = "a series with noise has counts and means of everybody only";
+        found.unless(!is_set, &key(name), message, &format!("remove {name}, or epsilon_per_week"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Series, parse};
+    use std::time::Duration;
+
+    #[test]
+    fn lateness_fits_the_buckets_that_a_stream_keeps_open() {
+        let keys = |source: &str, series: &str| -> Vec<String> {
+            let text = format!(
+                "[source]\nkind = \"file\"\npath = \"{source}\"\n[sink]\nkind = \"file\"\npath = \"out.ndjson\"\n\
+                 [state]\nsecret_file = \"key\"\n[[series]]\nname = \"s\"\n{series}\n"
+            );
+            let problems = parse(&text, "t.toml", std::iter::empty()).err().unwrap_or_default();
+            problems
+                .into_iter()
+                .filter(|problem| problem.key.starts_with("series"))
+                .map(|problem| problem.key)
+                .collect()
+        };
+        let refused = ["series[0].lateness"];
+        assert_eq!(keys("-", "every = \"1m\"\nlateness = \"127m\""), refused);
+        assert_eq!(keys("-", "every = \"1w\"\ncycle = \"hour_of_day\"\nlateness = \"22d\""), refused);
+        assert_eq!(keys("in.csv", "every = \"1m\"\nlateness = \"127m\""), [""; 0], "a job has no late records");
+        for series in
+            ["every = \"1m\"\nlateness = \"126m\"", "every = \"1m\"", "every = \"1w\"\ncycle = \"hour_of_day\""]
+        {
+            assert_eq!(keys("-", series), [""; 0], "{series}");
+        }
+        let minutes =
+            |every: u64| Series { every: Duration::from_mins(every), ..Series::default() }.lateness().as_secs() / 60;
+        assert_eq!((minutes(1), minutes(2), minutes(3), minutes(1_440)), (126, 252, 360, 360));
+    }
+
+    #[test]
+    fn noise_is_of_whole_weeks_and_of_counts_and_means() {
+        let keys = |series: &str| -> Vec<String> {
+            let text = format!(
+                "[source]\nkind = \"file\"\npath = \"in.csv\"\n[sink]\nkind = \"file\"\npath = \"out.ndjson\"\n\
+                 [[series]]\nname = \"s\"\n{series}\n"
+            );
+            let problems = parse(&text, "t.toml", std::iter::empty()).err().unwrap_or_default();
+            let problems = problems.into_iter().map(|problem| problem.key);
+            problems.filter_map(|key| Some(key.strip_prefix("series[0].")?.to_owned())).collect()
+        };
+        for every in ["1w", "1d", "6h", "15m"] {
+            assert_eq!(keys(&format!("epsilon_per_week = 4\nevery = \"{every}\"")), [""; 0], "{every}");
+        }
+        for every in ["2d", "2w", "7h", "30d"] {
+            assert_eq!(keys(&format!("epsilon_per_week = 4\nevery = \"{every}\"")), ["every"], "{every}");
+        }
+        for epsilon in ["0", "-1", "0.001", "21", "nan", "inf"] {
+            assert_eq!(keys(&format!("epsilon_per_week = {epsilon}")), ["epsilon_per_week"], "{epsilon}");
+        }
+        assert_eq!(keys("epsilon_per_week = 4\npooled = true"), ["pooled"]);
+        assert_eq!(keys("epsilon_per_week = 4\nmoments = \"28d\""), ["moments"]);
+        assert_eq!(keys("epsilon_per_week = 4\nevery = \"1w\"\ncycle = \"hour_of_day\""), ["cycle"]);
+    }
 }

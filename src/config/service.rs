@@ -85,7 +85,7 @@ choices! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
-    /// Address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`). Port 0 takes a free one. Without it a run
+    /// Address and port of the HTTP pages (`/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json`). Port 0 takes a free one. Without it a run
     /// over files or standard input serves none.
     #[schemars(example = &"127.0.0.1:9464")]
     pub listen: String,

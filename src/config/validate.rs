@@ -10,7 +10,7 @@ use super::series_rules::series;
 use super::sink::has_place;
 use super::source::{is_named_compressed, is_separator};
 use super::test::tests;
-use super::{Config, Format, Grouping, MOST_VALUES, Rows, SinkKind, SourceKind, Treat};
+use super::{Config, Format, Grouping, MOST_VALUES, Recoding, Rows, SinkKind, SourceKind, Treat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ pub(super) fn complaints(config: &Config) -> Vec<Complaint> {
     batch(config, &mut found);
     privacy_and_plan(config, &mut found);
     groups(config, &mut found);
+    ranges(config, &mut found);
     series(config, &mut found);
     shared(config, &mut found);
     wishes(config, &mut found);
@@ -320,6 +321,31 @@ fn groups(config: &Config, found: &mut Complaints) {
             }
         }
     }
+}
+
+/// Complaints about a group whose classes show ranges. Counting over ranges of several groups, and records that wait for a better
+/// class, are not proved safe; treatments by rules say which levels an attribute may have, and ranges have none.
+fn ranges(config: &Config, found: &mut Complaints) {
+    let Some(index) = config.group.iter().position(|group| group.treatment == Recoding::Ranges) else { return };
+    let key = format!("group[{index}].treatment");
+    let message = "ranges of several groups could be joined by counting: they are for one group alone";
+    let remedy = "put all attributes into this group, give the others the role `identifier`, or set \"levels\"";
+    found.unless(config.group.len() == 1, &key, message, remedy);
+    let message = "records that wait would be cut anew with each batch";
+    found.unless(
+        config.privacy.max_hold_batches == 0,
+        &key,
+        message,
+        "set privacy.max_hold_batches = 0, or \"levels\"",
+    );
+    let message = "treatments by rules choose levels, and ranges have none";
+    let plain = config.treatment.rules().iter().all(|rule| rule.treat == Treat::Generalize);
+    found.unless(
+        plain,
+        &key,
+        message,
+        "remove the rules and set treatment.preset = \"k-anonymous\", or set \"levels\"",
+    );
 }
 
 fn surroundings(config: &Config, found: &mut Complaints) {

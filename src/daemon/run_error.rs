@@ -48,6 +48,9 @@ pub enum RunError {
     /// A job is refused for what it has lost; with what an operator must know of its records.
     #[error("{what}; no output was replaced")]
     Lost { what: String, findings: Vec<Finding> },
+    /// A job is refused since its release represents too little; with what an operator must know of its records.
+    #[error("{what}; no output was replaced")]
+    Unrepresented { what: String, findings: Vec<Finding> },
     #[error("{}: there is no record in it; no output was replaced (name the file that has the records)", .path.display())]
     NoRecords { path: PathBuf },
     #[error(

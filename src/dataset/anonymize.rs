@@ -11,7 +11,7 @@ use super::search::{Searched, Settled, possible, searched, table, terms};
 use super::source::{Attended, Source};
 use super::summary::{self, Anonymized, People};
 use crate::anonymity::lattice::until::Until;
-use crate::config::{Config, Rows};
+use crate::config::{Config, Recoding, Rows};
 use std::time::Instant;
 
 /// Anonymizes the file that `config` names as its source, with those of `source` behind it, into the one that it names as its sink.
@@ -37,6 +37,12 @@ pub fn anonymize(
         let message = "a data set at once leaves as one fragment a record: nothing stands in several groups".to_owned();
         let remedy = "remove the key, or run the file through the daemon (throng run)";
         return Err(problem(file, "plan.shared", message, remedy));
+    }
+    if let Some(index) = config.group.iter().position(|group| group.treatment == Recoding::Ranges) {
+        let message =
+            "one policy of levels is looked for that fits all records; classes show ranges in streams only".to_owned();
+        let remedy = "set \"levels\", or run the file through the daemon (throng run)";
+        return Err(problem(file, format!("group[{index}].treatment"), message, remedy));
     }
     if config.sink.rows == Rows::Joined {
         let message = "a data set at once leaves as whole records: there are no groups to join".to_owned();

@@ -187,6 +187,7 @@ fn group_terms(config: &Config, input: &Input) -> GroupTerms {
         protected: Vec::new(),
         narrowing: None,
         lines: LineLimit::None,
+        ranges: false,
         shown_beside: Vec::new(),
         holders_beside: Holders::default(),
     }

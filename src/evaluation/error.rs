@@ -31,6 +31,10 @@ pub enum EvaluationError {
     #[error("{}: line {line} is no entry of a lineage ({why}); give the file that `throng run --lineage` wrote beside this release", .path.display())]
     LineageEntry { path: PathBuf, line: u64, why: String },
     #[error(
+        "{}: nobody in a cohort of it is in the original (give the original of this run, and the configuration with its secret)", .path.display()
+    )]
+    OtherPeople { path: PathBuf },
+    #[error(
         "{}: {entries} entries for group {group:?}, whose output has {lines} lines; a lineage and its release are one run's", .path.display()
     )]
     OtherLineage { path: PathBuf, group: String, entries: u64, lines: u64 },

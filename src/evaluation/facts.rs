@@ -1,9 +1,9 @@
 //! What a cell of an attribute stands for: values, loss, level, and the bits that it hides.
 
 use super::original::Original;
-use super::released::is_foreign;
-use crate::records::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED};
-use std::collections::BTreeMap;
+use super::released::{ReleasedGroup, is_foreign};
+use crate::records::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED, is_range};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One cell.
 #[derive(Clone, Debug)]
@@ -34,8 +34,10 @@ static UNKNOWN: CellFacts =
     CellFacts { codes: Vec::new(), records: 0, loss: 1.0, exact: false, height: 1.0, bits: 0.0 };
 
 impl AttributeFacts {
-    /// The facts of an attribute of `original`.
-    pub fn of(original: &Original, attribute: usize) -> Self {
+    /// The facts of an attribute of `original`, and of the ranges of it that `groups` show.
+    pub fn of(original: &Original, attribute: usize, groups: &[ReleasedGroup]) -> Self {
+        let columns = groups.iter().filter_map(|group| group.column(attribute));
+        let ranges: BTreeSet<CellId> = columns.flatten().copied().filter(|cell| is_range(*cell)).collect();
         let book = &original.books[attribute];
         let mut counts = vec![0_u64; book.codes()];
         original.batch.columns[attribute].iter().for_each(|&code| counts[code as usize] += 1);
@@ -51,10 +53,18 @@ impl AttributeFacts {
             let share = |code: &Code| counts[*code as usize] as f64 / records.max(1) as f64;
             let bits = codes.iter().map(share).filter(|share| *share > 0.0).map(|share| -share * share.log2()).sum();
             let loss = f64::from(book.loss(cell));
-            let height = lowest.get(&cell).map_or(1.0, |level| *level as f64 / top);
+            // Of a range, the finest level that has no wider label.
+            let as_wide = || {
+                let wide = |level: &usize| {
+                    codes.first().is_some_and(|&code| f64::from(book.losses(*level)[code as usize]) >= loss)
+                };
+                (1..book.levels()).find(wide)
+            };
+            let level = if is_range(cell) { as_wide() } else { lowest.get(&cell).copied() };
+            let height = level.map_or(1.0, |level| level as f64 / top);
             (cell, CellFacts { codes, records, loss, exact: book.is_exact(cell), height, bits })
         };
-        let cells = original.covers(attribute).into_iter().map(facts).collect();
+        let cells = original.covers(attribute, &ranges).into_iter().map(facts).collect();
         Self { cells, counts }
     }
 

@@ -4,6 +4,7 @@ use super::error::EvaluationError;
 use super::original::Original;
 use super::released::{Origin, ReleasedGroup};
 use crate::anonymity::planner::GroupShape;
+use crate::io::file::lineage::SeriesEntry;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,17 +25,44 @@ pub(super) struct Entry {
     pub subject: Option<String>,
 }
 
-/// Reads the entries of a lineage, with their numbers from 1.
-pub(super) fn entries(
-    path: &Path,
-) -> Result<impl Iterator<Item = Result<(u64, Entry), EvaluationError>> + use<>, EvaluationError> {
+/// One line of either kind.
+enum Line {
+    Fragment(Entry),
+    Series(SeriesEntry),
+}
+
+type Numbered<T> = Result<(u64, T), EvaluationError>;
+
+/// Reads all lines of a lineage, with their numbers from 1.
+fn lines(path: &Path) -> Result<impl Iterator<Item = Numbered<Line>> + use<>, EvaluationError> {
     let path = path.to_owned();
     let lineage = |path: &Path, source| EvaluationError::Lineage { path: path.to_owned(), source };
     let lines = BufReader::new(File::open(&path).map_err(|source| lineage(&path, source))?).lines();
     Ok((1..).zip(lines).map(move |(at, line)| {
         let line = line.map_err(|source| lineage(&path, source))?;
-        let entry = serde_json::from_str(&line).map_err(|_| refused(&path, at, "it is not spelled like one"))?;
-        Ok((at, entry))
+        let fragment = serde_json::from_str(&line).map(Line::Fragment);
+        let entry = fragment.or_else(|_| serde_json::from_str(&line).map(Line::Series));
+        Ok((at, entry.map_err(|_| refused(&path, at, "it is not spelled like one"))?))
+    }))
+}
+
+/// Reads the entries of fragments, with the numbers of their lines from 1.
+pub(super) fn entries(path: &Path) -> Result<impl Iterator<Item = Numbered<Entry>> + use<>, EvaluationError> {
+    Ok(lines(path)?.filter_map(|line| match line {
+        Ok((at, Line::Fragment(entry))) => Some(Ok((at, entry))),
+        Ok((_, Line::Series(_))) => None,
+        Err(error) => Some(Err(error)),
+    }))
+}
+
+/// Reads the entries of series, with the numbers of their lines from 1.
+pub(super) fn series_entries(
+    path: &Path,
+) -> Result<impl Iterator<Item = Numbered<SeriesEntry>> + use<>, EvaluationError> {
+    Ok(lines(path)?.filter_map(|line| match line {
+        Ok((_, Line::Fragment(_))) => None,
+        Ok((at, Line::Series(entry))) => Some(Ok((at, entry))),
+        Err(error) => Some(Err(error)),
     }))
 }
 
@@ -62,8 +90,8 @@ pub(super) fn complete<T>(
 /// The lineage that `throng run --lineage` wrote beside a release.
 pub struct Lineage {
     path: PathBuf,
-    /// Each with the number of its group.
-    entries: Vec<(usize, Entry)>,
+    /// Each with its line, from 1, and the number of its group.
+    entries: Vec<(u64, usize, Entry)>,
 }
 
 impl Lineage {
@@ -76,22 +104,22 @@ impl Lineage {
             let group = group.ok_or_else(|| refused(path, at, "a group that the configuration has not"))?;
             // Numbers are kept, texts are not.
             (entry.source.0, entry.group, entry.subject) = (String::new(), String::new(), None);
-            read.entries.push((group, entry));
+            read.entries.push((at, group, entry));
         }
         Ok(read)
     }
 
     /// Which group each line is of, where all groups leave as one output.
     pub fn groups(&self) -> BTreeMap<u64, usize> {
-        self.entries.iter().map(|(group, entry)| (entry.line, *group)).collect()
+        self.entries.iter().map(|(_, group, entry)| (entry.line, *group)).collect()
     }
 
     /// Notes the origin of every line.
     pub fn note(&self, original: &Original, groups: &mut [ReleasedGroup]) -> Result<(), EvaluationError> {
         let mut origins: Vec<Vec<Option<Origin>>> = groups.iter().map(|group| vec![None; group.lines]).collect();
         let mut entries = vec![0_u64; groups.len()];
-        for (number, (group, entry)) in (1..).zip(&self.entries) {
-            let refused = |why: &str| refused(&self.path, number, why);
+        for (number, group, entry) in &self.entries {
+            let refused = |why: &str| refused(&self.path, *number, why);
             // 0 where the record is all of its message, else the index of the element and 1.
             let element = entry.element.map_or(0, |index| index.saturating_add(1));
             let row = original.row_at(entry.source.2, element);

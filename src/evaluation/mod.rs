@@ -7,6 +7,7 @@
 //! | [`facts`] | what a cell stands for |
 //! | [`quality`], [`information`], [`queries`] | what it is worth |
 //! | [`learning`] | what a model learns from it |
+//! | [`series`] | released series beside the original: contributions, cohorts, usefulness |
 //! | [`risk`], [`singled`] | how far lines stand out; which combinations of attributes single people out |
 //! | [`attack`] | what outsiders try |
 //! | [`verification`] | whether a release keeps its promises, by its bytes |
@@ -25,5 +26,6 @@ pub mod quality;
 pub mod queries;
 pub mod released;
 pub mod risk;
+pub mod series;
 pub mod singled;
 pub mod verification;

@@ -3,11 +3,12 @@
 use super::error::EvaluationError;
 use crate::config::Config;
 use crate::records::codebook::{CellId, Code, Codebook};
+use crate::records::digest::DigestKey;
 use crate::records::schema::Schema;
 use crate::records::table::Batch;
 use crate::start::profiles::NotRead;
 use crate::start::sampling::{self, Read, SamplingError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,29 +22,39 @@ pub struct Original {
     pub batch: Batch,
     /// Records that could not be read or have a cell of the wrong type: the daemon makes dead letters of them.
     pub rejected: u64,
+    /// By attribute and row: numbers and times (in milliseconds) that have no code, because they are outside the range of the hierarchy.
+    pub uncovered: BTreeMap<(usize, usize), f64>,
 }
 
 impl Original {
-    /// Reads `path` in the source's format, joined to the profiles of `config`, the file `file` in messages.
+    /// Reads `path` in the source's format, joined to the profiles of `config`, the file `file` in messages. Subjects are digested by
+    /// `key`, as a run digests them; without one by a random key.
     ///
     /// # Errors
     /// When profiles are in a topic or cannot be read, and when the file cannot be read, lacks a column, or has no record.
-    pub fn read(config: &Config, schema: &Arc<Schema>, file: &str, path: &Path) -> Result<Self, EvaluationError> {
+    pub fn read(
+        config: &Config,
+        schema: &Arc<Schema>,
+        file: &str,
+        path: &Path,
+        key: Option<&DigestKey>,
+    ) -> Result<Self, EvaluationError> {
         let named = |a: usize| format!("attribute {:?}", schema.attributes[a].name);
         let absent_as_null = config.sink.cannot_omit();
-        let read = sampling::read_joined(config, schema, file, path, absent_as_null).map_err(|error| match error {
-            SamplingError::Profiles(NotRead::Problems(problems)) => EvaluationError::Configuration(problems),
-            error => error.into(),
-        })?;
+        let read =
+            sampling::read_joined(config, schema, file, path, absent_as_null, key).map_err(|error| match error {
+                SamplingError::Profiles(NotRead::Problems(problems)) => EvaluationError::Configuration(problems),
+                error => error.into(),
+            })?;
         if !read.absent.is_empty() {
             let attributes = read.absent.into_iter().map(named).collect();
             return Err(EvaluationError::NoColumn { path: path.to_owned(), attributes });
         }
-        let Read { books, batch, rejected, .. } = read;
+        let Read { books, batch, rejected, uncovered, .. } = read;
         if batch.rows() == 0 {
             return Err(EvaluationError::Empty(path.to_owned()));
         }
-        Ok(Self { schema: Arc::clone(schema), books, batch, rejected })
+        Ok(Self { schema: Arc::clone(schema), books, batch, rejected, uncovered })
     }
 
     /// Records.
@@ -58,7 +69,8 @@ impl Original {
     }
 
     /// By cell of an attribute, the codes of the occurring values that it stands for, ascending.
-    pub fn covers(&self, attribute: usize) -> BTreeMap<CellId, Vec<Code>> {
+    /// `ranges` are cells of ranges.
+    pub fn covers(&self, attribute: usize, ranges: &BTreeSet<CellId>) -> BTreeMap<CellId, Vec<Code>> {
         let book = &self.books[attribute];
         let mut occurring = vec![false; book.codes()];
         self.batch.columns[attribute].iter().for_each(|&code| occurring[code as usize] = true);
@@ -70,6 +82,10 @@ impl Original {
                     codes.push(code);
                 }
             }
+        }
+        for &range in ranges {
+            let codes = (0..book.codes() as Code).filter(|&code| occurring[code as usize] && book.covers(range, code));
+            covers.insert(range, codes.collect());
         }
         covers
     }

@@ -8,6 +8,7 @@ use crate::codec::{Field, Limits, LineFormat, LineLayout, Unknown};
 use crate::config::{Config, JOINED, Rows, Sink};
 use crate::io::file::{self, FileSource, SourceError, open_text};
 use crate::records::codebook::{CellId, Codebook};
+use crate::records::formula::unguarded;
 use crate::records::raw::{RawBatch, Token};
 use crate::start::nested::{is_nested, nesting};
 use crate::start::reading::file_format;
@@ -81,13 +82,15 @@ pub fn read(
     told: Option<BTreeMap<u64, usize>>,
 ) -> Result<Vec<ReleasedGroup>, EvaluationError> {
     if config.sink.rows == Rows::Joined {
-        let rows = Lines::read(config, &joined(shapes), JOINED, true, original, path)?;
+        let ranges = shapes.iter().any(|shape| shape.ranges);
+        let rows = Lines::read(config, &joined(shapes), (JOINED, true, ranges), original, path)?;
         return rows.taken_apart(shapes, original, path, told);
     }
     let alone = shapes.len() == 1;
     let group = |shape: &GroupShape| {
         let attributes = shape.without_ladder().attributes();
-        let Lines { attributes, cells, lines } = Lines::read(config, &attributes, &shape.name, alone, original, path)?;
+        let output = (shape.name.as_str(), alone, shape.ranges);
+        let Lines { attributes, cells, lines } = Lines::read(config, &attributes, output, original, path)?;
         Ok(ReleasedGroup { name: shape.name.clone(), attributes, cells, lines, places: None, origin: None })
     };
     shapes.iter().map(group).collect()
@@ -108,11 +111,11 @@ struct Lines {
 }
 
 impl Lines {
+    /// The lines of the output of this name, which may be `alone` and may show `ranges`.
     fn read(
         config: &Config,
         attributes: &[usize],
-        output: &str,
-        alone: bool,
+        (output, alone, ranges): (&str, bool, bool),
         original: &Original,
         path: &Path,
     ) -> Result<Self, EvaluationError> {
@@ -128,7 +131,7 @@ impl Lines {
         });
         for file in files(config, path, output, alone)? {
             if let Some(layout) = &nested {
-                read.take_nested(layout, original, &mut foreign, &file)?;
+                read.take_nested((layout, ranges), original, &mut foreign, &file)?;
                 continue;
             }
             let limits = Limits { max_record_bytes: usize::MAX, ..Limits::default() };
@@ -151,8 +154,11 @@ impl Lines {
                     let typed = format == file::Format::Ndjson;
                     for row in 0..raw.rows() {
                         let token = raw.token(row, at);
+                        let token = without_guard(token, format);
                         let token = if is_missing(token, format, columns.len()) { Token::Null } else { token };
-                        cells.push(cell(book, token, typed).unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
+                        cells.push(
+                            cell((book, ranges), token, typed).unwrap_or_else(|| foreign_cell(&mut foreign[at], token)),
+                        );
                     }
                 }
                 read.lines += raw.rows();
@@ -167,7 +173,7 @@ impl Lines {
     /// The lines of a file of nested lines.
     fn take_nested(
         &mut self,
-        layout: &LineLayout,
+        (layout, ranges): (&LineLayout, bool),
         original: &Original,
         foreign: &mut [HashMap<String, CellId>],
         file: &Path,
@@ -182,7 +188,7 @@ impl Lines {
                 why: "it is no nested line of its group".to_owned(),
             })?;
             for ((at, attribute), text) in self.attributes.iter().enumerate().zip(&cells) {
-                let known = original.books[*attribute].cell_of(text);
+                let known = known_cell(&original.books[*attribute], text, ranges);
                 let token = Token::Structure(text);
                 self.cells[at].push(known.unwrap_or_else(|| foreign_cell(&mut foreign[at], token)));
             }
@@ -255,6 +261,15 @@ pub fn files(config: &Config, path: &Path, group: &str, alone: bool) -> Result<V
     Ok(vec![if alone && !of_group.is_file() { path.to_owned() } else { of_group }])
 }
 
+/// A cell without the `'` that CSV writes before a text that a spreadsheet would run.
+pub(super) fn without_guard(token: Token<'_>, format: file::Format) -> Token<'_> {
+    match (token, format) {
+        (Token::Text(text), file::Format::Csv { .. }) => Token::Text(unguarded(text)),
+        (Token::Untyped(text), file::Format::Csv { .. }) => Token::Untyped(unguarded(text)),
+        (token, _) => token,
+    }
+}
+
 /// Whether a cell says that there is no value, in an output of `columns` columns: CSV writes nothing there, and `null` where a row would
 /// otherwise be blank.
 pub(super) fn is_missing(token: Token<'_>, format: file::Format, columns: usize) -> bool {
@@ -263,8 +278,8 @@ pub(super) fn is_missing(token: Token<'_>, format: file::Format, columns: usize)
 }
 
 /// The cell that prints a text. JSON tells texts from numbers; where the format does not, either may be meant.
-fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> Option<CellId> {
-    let text = |text: &str| book.cell_of(&serde_json::Value::from(text).to_string());
+fn cell((book, ranges): (&Codebook, bool), token: Token<'_>, typed: bool) -> Option<CellId> {
+    let text = |text: &str| known_cell(book, &serde_json::Value::from(text).to_string(), ranges);
     let bare = |number: &str| book.cell_of(number);
     match token {
         Token::Absent => book.cell_of(""),
@@ -277,6 +292,11 @@ fn cell(book: &Codebook, token: Token<'_>, typed: bool) -> Option<CellId> {
         Token::Text(value @ "null") | Token::Untyped(value @ "null") => text(value),
         Token::Text(value) | Token::Untyped(value) => bare(value).or_else(|| text(value)),
     }
+}
+
+/// The cell that prints a JSON text: of a level or, where they may leave, a range.
+fn known_cell(book: &Codebook, text: &str, ranges: bool) -> Option<CellId> {
+    book.cell_of(text).or_else(|| book.range_of(text).filter(|_| ranges))
 }
 
 /// The cell of a text that nothing prints.

@@ -1,5 +1,7 @@
 //! HTML of all pages: one document layout and one style sheet. `maud` escapes every text; nothing is fetched from elsewhere.
 
+pub mod series_chart;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};

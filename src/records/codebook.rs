@@ -3,6 +3,7 @@
 //! This is the hot path. A code is a small number, and what the treatment asks of it on a level (cell, coverage
 //! digest, loss) lies in one array a level, indexed by code.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::records::cache::TokenCache;
@@ -10,7 +11,7 @@ use crate::records::canonical::{Canonical, CellError};
 use crate::records::cells::Cells;
 pub use crate::records::cells::{CellId, MISSING, OMITTED, SUPPRESSED};
 use crate::records::digest::{DigestKey, Keyed};
-use crate::records::hierarchy::Cover;
+use crate::records::hierarchy::{Cover, MAX_POSITIONS};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::{Attribute, Role, Type};
 use crate::records::shapes::{self, Shape};
@@ -27,6 +28,16 @@ pub const UNCOVERED: Code = 2;
 pub const FIRST_VALUE: Code = 3;
 /// What [`Codebook::retain`] maps a forgotten code to.
 pub const FORGOTTEN: Code = Code::MAX;
+
+/// Cells from this one on, and below twice of it, are ranges of neighbouring intervals: the positions of the first and the last follow
+/// in the lower bits. They are computed and not stored.
+const RANGES: CellId = 1 << 30;
+/// Bits of a position.
+const POSITION_BITS: u32 = 15;
+const _: () = assert!(MAX_POSITIONS < 1 << POSITION_BITS);
+
+/// The position of a value whose attribute has no grid.
+const NO_POSITION: u32 = u32::MAX;
 
 /// Bytes of a value beside its text and its levels: the cell, two tables that lead to it, and the allocator's own.
 const A_VALUE: usize = 200;
@@ -70,6 +81,8 @@ pub struct Codebook {
     /// By cell: the next coarser one, [`SUPPRESSED`] where only the root is.
     above: Vec<CellId>,
     levels: Vec<Level>,
+    /// By code, the position of the value's interval; [`NO_POSITION`] where there is none.
+    positions: Vec<u32>,
     cache: TokenCache<Code>,
     max_values: usize,
     uncovered: u64,
@@ -82,7 +95,7 @@ pub struct Codebook {
 impl Codebook {
     /// Values that codes have room for, whatever is asked for.
     pub fn most_values(attribute: &Attribute) -> usize {
-        (Code::MAX as usize / 2) / attribute.hierarchy.levels()
+        (RANGES as usize / 2) / attribute.hierarchy.levels()
     }
 
     /// An empty codebook for at most `max_values` distinct values; coverages are digested under `key`.
@@ -105,6 +118,7 @@ impl Codebook {
             above: vec![SUPPRESSED; cells.len()],
             cells,
             levels: vec![Level::default(); levels],
+            positions: vec![NO_POSITION; FIRST_VALUE as usize],
             cache: TokenCache::new(max_values.saturating_mul(4).clamp(1 << 10, MAX_SPELLINGS)),
             max_values,
             uncovered: 0,
@@ -221,6 +235,8 @@ impl Codebook {
             self.above[step[0].0 as usize] = step[1].0;
         }
         let code = Code::try_from(self.levels[0].cells.len()).ok()?;
+        let position = self.attribute.hierarchy.ruler().and_then(|ruler| ruler.position(canonical));
+        self.positions.push(position.unwrap_or(NO_POSITION));
         self.codes[value as usize] = code;
         for (level, (cell, loss)) in self.levels.iter_mut().zip(row) {
             level.push(&self.cells, cell, loss);
@@ -288,6 +304,7 @@ impl Codebook {
             codes: self.codes.clone(),
             above: self.above.clone(),
             levels: self.levels.clone(),
+            positions: self.positions.clone(),
             cache: TokenCache::new(0),
             buffer: String::new(),
             ..*self
@@ -321,24 +338,81 @@ impl Codebook {
         &self.levels[level].losses
     }
 
-    /// The JSON text that leaves; empty for [`OMITTED`].
+    /// The JSON text that leaves; empty for [`OMITTED`]. Of a cell of a level: [`printed`](Self::printed) knows ranges too.
     pub fn text(&self, cell: CellId) -> &str {
         &self.cells.get(cell).text
     }
 
+    /// The JSON text that leaves; empty for [`OMITTED`].
+    pub fn printed(&self, cell: CellId) -> Cow<'_, str> {
+        match positions_in(cell) {
+            None => Cow::Borrowed(self.text(cell)),
+            Some((low, high)) => Cow::Owned(self.range_cover(low, high).map_or_else(String::new, |(text, ..)| text)),
+        }
+    }
+
     /// The coverage digest of a cell.
     pub fn digest(&self, cell: CellId) -> u128 {
-        self.cells.get(cell).digest
+        match positions_in(cell) {
+            None => self.cells.get(cell).digest,
+            Some((low, high)) => self.range_cover(low, high).map_or(0, |(_, set, _)| self.keyed.digest(set.as_bytes())),
+        }
     }
 
     /// The Loss of a cell.
     pub fn loss(&self, cell: CellId) -> f32 {
-        self.cells.get(cell).loss
+        match positions_in(cell) {
+            None => self.cells.get(cell).loss,
+            Some((low, high)) => self.range_cover(low, high).map_or(1.0, |(.., loss)| loss),
+        }
     }
 
     /// Whether a cell covers a single value (missing and absent are values).
     pub fn is_exact(&self, cell: CellId) -> bool {
-        self.cells.get(cell).exact
+        positions_in(cell).is_none() && self.cells.get(cell).exact
+    }
+
+    /// The position of a value's interval on the grid of its attribute (docs/methods.md §10.7); none where there is no grid.
+    pub fn position(&self, code: Code) -> Option<u32> {
+        self.positions.get(code as usize).copied().filter(|position| *position != NO_POSITION)
+    }
+
+    /// The bounds of the interval at a position, as shares of the domain.
+    pub fn interval_shares(&self, position: u32) -> Option<(f64, f64)> {
+        self.attribute.hierarchy.ruler()?.shares(position)
+    }
+
+    /// The cell of the range from the interval at `low` to the one at `high`. It equals a label by its text and digest, not by its number.
+    pub fn range(&self, low: u32, high: u32) -> CellId {
+        debug_assert!(low <= high && i128::from(high) < MAX_POSITIONS);
+        RANGES | low << POSITION_BITS | high
+    }
+
+    /// The cell of a range by its text; none for a text that no range prints.
+    pub fn range_of(&self, json_text: &str) -> Option<CellId> {
+        let (low, high) = self.attribute.hierarchy.ruler()?.positions_of(json_text)?;
+        Some(self.range(low, high))
+    }
+
+    /// Whether a cell is true of a code.
+    pub fn covers(&self, cell: CellId, code: Code) -> bool {
+        match positions_in(cell) {
+            None => (0..self.levels()).any(|level| self.cell(code, level) == cell),
+            Some((low, high)) => self.position(code).is_some_and(|position| (low..=high).contains(&position)),
+        }
+    }
+
+    /// Whether a position is the first or the last of a range.
+    pub fn is_bound(&self, range: CellId, position: u32) -> bool {
+        positions_in(range).is_some_and(|(low, high)| position == low || position == high)
+    }
+
+    /// Text, set and loss of a range.
+    fn range_cover(&self, low: u32, high: u32) -> Option<(String, String, f32)> {
+        match self.attribute.hierarchy.ruler()?.range_between(low, high)? {
+            Cover::Set { text, set, loss } => Some((text, set, loss.unwrap_or(1.0) as f32)),
+            Cover::Root | Cover::Value => None,
+        }
     }
 
     /// The cell of a number that aggregates others: that of the value with its text, or one that no value has on any
@@ -421,7 +495,7 @@ impl Codebook {
 
     /// Memory held, roughly.
     pub fn approximate_bytes(&self) -> usize {
-        let a_code = size_of::<CellId>() + size_of::<u128>() + size_of::<f32>();
+        let a_code = size_of::<CellId>() + size_of::<u128>() + size_of::<f32>() + size_of::<u32>();
         let levels: usize = self.levels.iter().map(|level| level.cells.capacity() * a_code).sum();
         levels
             + self.cells.bytes()
@@ -459,6 +533,11 @@ impl Codebook {
                 }
             }
         }
+        let mut code = 0;
+        self.positions.retain(|_| {
+            code += 1;
+            keep(code - 1)
+        });
         self.codes = vec![FORGOTTEN; self.cells.len()];
         self.codes[SUPPRESSED as usize] = UNCOVERED;
         for (code, &cell) in (0..).zip(&self.levels[0].cells) {
@@ -467,6 +546,17 @@ impl Codebook {
         self.cache.clear();
         map
     }
+}
+
+/// The positions of the first and the last interval of a cell that is a range.
+fn positions_in(cell: CellId) -> Option<(u32, u32)> {
+    let mask = (1 << POSITION_BITS) - 1;
+    (RANGES..2 * RANGES).contains(&cell).then_some((cell >> POSITION_BITS & mask, cell & mask))
+}
+
+/// Whether a cell is a range and none of a level.
+pub fn is_range(cell: CellId) -> bool {
+    positions_in(cell).is_some()
 }
 
 /// Marks in `used` the codes that a column holds.

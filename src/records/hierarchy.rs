@@ -13,7 +13,7 @@ mod tree;
 pub use calendar::Calendar;
 pub use grid::Grid;
 pub use prefix::Prefix;
-pub use ruler::{Cuts, Ruler};
+pub use ruler::{Cuts, MAX_POSITIONS, Ruler};
 pub use tree::{Row, Tree};
 
 /// What a value becomes on one level.
@@ -88,6 +88,11 @@ impl Hierarchy {
             Self::Calendar(calendar) => calendar.between(),
             Self::Grid(grid) => grid.between(),
         }
+    }
+
+    /// The intervals, of a hierarchy of intervals.
+    pub fn ruler(&self) -> Option<&Ruler> {
+        if let Self::Ruler(ruler) = self { Some(ruler) } else { None }
     }
 
     /// What the canonical value becomes on each level between the raw one and `*`; none if the hierarchy misses it,

@@ -9,6 +9,7 @@ pub mod dates;
 pub(crate) mod decimal;
 pub mod dictionary;
 pub mod digest;
+pub mod formula;
 pub mod hierarchy;
 pub mod holders;
 pub(crate) mod json;

@@ -25,6 +25,8 @@ pub struct GroupTerms {
     pub protected: Vec<ProtectedTerms>,
     /// The ladder of a stream, where no class may be narrowed below k by whoever knows it.
     pub narrowing: Option<NarrowingTerms>,
+    /// Classes show ranges, and nobody of one may be in a finer one.
+    pub ranges: bool,
     /// How many lines of one subject may leave.
     pub lines: LineLimit,
     /// Sensitive attributes of which lines beside this batch show values: where all lines of the batch hide them, that tells these lines

@@ -46,6 +46,7 @@ impl World {
             protected: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
+            ranges: false,
             shown_beside: Vec::new(),
             holders_beside: Holders::default(),
         }

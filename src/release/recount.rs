@@ -2,6 +2,7 @@
 
 use super::forced_pairs::Fragments;
 use super::given::{Basis, Given, GroupTerms};
+use super::ranges::{self, RangeLine};
 use super::repetition::Carriers;
 use super::shared::GroupParts;
 use super::verified::{Crowd, Risk};
@@ -91,6 +92,8 @@ struct Recount<'a> {
     /// Class and row of each line, where the ladder is known.
     class_of: Vec<(u128, u32)>,
     hidden: Vec<hidden::Run<'a>>,
+    /// The cells of each line, where classes show ranges.
+    ranges: Vec<RangeLine<'a>>,
     /// Class, value and subject, by protected attribute.
     shown: Vec<Vec<(u128, u64, u64)>>,
 }
@@ -119,6 +122,7 @@ pub(super) fn recount(
         taken: vec![false; basis.given.subjects.len()],
         class_of: Vec::new(),
         hidden: Vec::with_capacity(group.runs.len()),
+        ranges: Vec::new(),
         shown: vec![Vec::new(); terms.protected.len()],
     };
     recount.read_lines()?;
@@ -153,6 +157,10 @@ impl Recount<'_> {
         if terms.narrowing.is_some() {
             self.class_of.extend(rows.iter().map(|&row| (said.key, row)));
         }
+        if terms.ranges {
+            let quasi = cells.iter().zip(&terms.quasi).filter(|(_, quasi)| **quasi);
+            self.ranges.push(RangeLine { class: said.key, cells: quasi.map(|(cell, _)| cell.clone()).collect(), rows });
+        }
         if !said.hidden.is_empty() {
             self.hidden.push(hidden::Run { class: said.key, hidden: said.hidden, rows });
         }
@@ -181,7 +189,10 @@ impl Recount<'_> {
         let mut says_something = !terms.quasi.contains(&true);
         for (i, text) in cells.iter().enumerate() {
             let attribute = terms.attributes[i];
-            let coverage = books[attribute].coverage_of(text).ok_or(Violation::UnknownCell)?;
+            let book = &books[attribute];
+            let range =
+                || book.range_of(text).filter(|_| terms.ranges && terms.quasi[i]).map(|range| book.digest(range));
+            let coverage = book.coverage_of(text).or_else(range).ok_or(Violation::UnknownCell)?;
             let suppressed = text == r#""*""#;
             if terms.quasi[i] {
                 said.key = said.key.wrapping_add(coverage);
@@ -255,6 +266,11 @@ impl Recount<'_> {
             let given = Given { subjects: &counting, ..*given };
             let basis = Basis { given: &given, ..self.basis };
             narrowing::judge(narrowing, terms.base, self.class_of, basis)?;
+        }
+        if terms.ranges {
+            let quasi = terms.attributes.iter().zip(&terms.quasi).filter(|(_, quasi)| **quasi);
+            let quasi: Vec<usize> = quasi.map(|(&attribute, _)| attribute).collect();
+            ranges::judge(&self.ranges, &quasi, given.columns, self.basis.books)?;
         }
         hidden::judge(&self.hidden, terms, self.basis)?;
         protected::judge(&terms.protected, self.shown)?;

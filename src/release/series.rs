@@ -3,16 +3,24 @@
 //! Claim. If [`verify_series`] returns `Ok`, then: (1) every contributor set is a union of whole atoms of a cohort that is not retired,
 //! and is the set that was locked at its first publication; (2) each atom has at least `crowd` members who are in no atom before it; (3)
 //! at least `crowd` members of the set contributed to the bucket; (4) n, mean, deviation, quartiles and filled share are those of the
-//! contributions and the carried values, to half a rounding step; (5) neither one nor two members dominate, and not all values are
-//! equal; (6) no bucket is published that was closed before, and no row twice; (7) rows of several cohorts follow from published rows.
+//! contributions and the carried values, to half a rounding step; (5) neither one nor two members dominate a mean, and not all values are equal; shares
+//! of intervals hold at least `crowd` members each, and all members; moments are means over members of the means over their rows; (6) no bucket and no epoch is published that was closed before, and no row twice; (7) rows of several cohorts follow from published rows; (8) rows with noise are as [`verify_noise`] claims;
+//! (9) a series with moments publishes no row of a bucket.
 //!
-//! Nothing is taken from the proposal but the rows, the new cohorts with their sets, and the rounding steps: sums, histories and
+//! Nothing is taken from the proposal but the rows, and the new cohorts with their sets: sums, histories and
 //! carried values are computed anew from the records and the state before.
 
+use super::series_bins::{Member, verify_bins};
+use super::series_means::{is_multiple, verify_mean, verify_population};
+use super::series_moments::{MomentRecount, ShownMoment};
+use super::series_nested::ShownMeans;
+use super::series_noise::{Closing, Place, Sums, verify_noise};
 use crate::anonymity::series::{
-    CARRY, Cohort, Participant, Readings, RowFormat, SeriesProposal, SeriesRow, SeriesState, SeriesTerms, Terms,
+    CARRY, Cohort, Head, History, Readings, RowFormat, SeriesProposal, SeriesRow, SeriesState, SeriesTerms, Statistic,
+    Terms,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::html::series_chart::PublishedMean;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Why the rows of a batch may not leave. None of these happens unless the code that proposes rows is wrong.
@@ -46,6 +54,18 @@ impl VerifiedSeries {
         self.terms.as_ref().map_or(0, |terms| terms.series.len())
     }
 
+    /// The means of the rows, for charts.
+    pub fn means(&self) -> impl Iterator<Item = PublishedMean<'_>> {
+        self.terms.iter().flat_map(|terms| self.rows.iter().filter_map(|row| row.published_mean(terms)))
+    }
+
+    /// Series with rows that no chart shows: name and sentence.
+    pub fn undrawn(&self) -> impl Iterator<Item = (&str, String)> {
+        let has_rows = |series: usize| self.rows.iter().any(|row| row.series == series);
+        let series = self.terms.iter().flat_map(|terms| terms.series.iter().enumerate());
+        series.filter(move |(at, _)| has_rows(*at)).filter_map(|(_, of)| Some((of.name.as_str(), of.undrawn()?)))
+    }
+
     /// The rows of one series, written down.
     pub fn lines(&self, series: usize, format: RowFormat) -> impl Iterator<Item = Vec<u8>> + '_ {
         let rows = self.rows.iter().filter(move |row| row.series == series);
@@ -56,11 +76,6 @@ impl VerifiedSeries {
     }
 }
 
-/// Count and sum by signal.
-type Sums = Vec<(u32, f64)>;
-/// End of the window, position of the series, bucket.
-type Place = (i64, usize, i64);
-
 /// What a person's channel has been so far.
 #[derive(Clone, Copy, Default)]
 struct Past {
@@ -70,16 +85,36 @@ struct Past {
     bucket: i64,
 }
 
+impl Past {
+    fn of(history: &History) -> Self {
+        let values = f64::from(history.values);
+        Self { values, sum: history.mean * values, last: history.last, bucket: history.bucket }
+    }
+}
+
+/// Sums of the members of a contributor set in one bucket; none of a member without a record in it.
+#[derive(Default)]
+struct Contributed<'a> {
+    members: Vec<u64>,
+    sums: Vec<Option<&'a Sums>>,
+}
+
 struct Recount<'a> {
     terms: &'a Terms,
     before: &'a SeriesState,
     /// Cohorts as they are after the batch.
     cohorts: BTreeMap<u32, &'a Cohort>,
     closing: BTreeMap<Place, BTreeMap<u64, Sums>>,
-    past: HashMap<(u64, usize), Past>,
+    /// By person, their channels once a bucket of this batch has a value of them.
+    past: HashMap<u64, Vec<Past>>,
     /// In a job over files: everybody's first value by channel.
     first: HashMap<(u64, usize), f64>,
-    steps: &'a [Option<f64>],
+    /// By series with moments.
+    moments: BTreeMap<usize, MomentRecount<'a>>,
+    /// By series, start of the epoch with rows that has not been verified.
+    open_epochs: Vec<Option<i64>>,
+    /// Rows of moments by series and epoch.
+    moment_rows: BTreeMap<(usize, i64), Vec<&'a SeriesRow>>,
 }
 
 /// Recounts the rows of `proposal` from `readings` and the state before.
@@ -95,33 +130,51 @@ pub fn verify_series(
 ) -> Result<VerifiedSeries, SeriesRefusal> {
     let claim = |claim| SeriesRefusal { series: String::new(), claim };
     let changes = &proposal.changes;
-    let mut cohorts: BTreeMap<u32, &Cohort> = before.cohorts.iter().map(|(number, cohort)| (*number, cohort)).collect();
-    cohorts.extend(changes.cohorts.iter().map(|(number, cohort)| (*number, cohort)));
-    verify_atoms(terms, before, &cohorts).map_err(claim)?;
+    verify_cohorts(terms, before, &changes.cohorts).map_err(claim)?;
     if proposal.rows.is_empty() {
         return Ok(VerifiedSeries { terms: Some(Arc::clone(terms)), rows: Vec::new() });
     }
-    for (step, known) in changes.head.steps.iter().zip(&before.head.steps) {
-        if known.is_some() && step != known {
-            return Err(claim("a rounding step has changed"));
-        }
-    }
+    let mut cohorts: BTreeMap<u32, &Cohort> = before.cohorts.iter().map(|(number, cohort)| (*number, cohort)).collect();
+    cohorts.extend(changes.cohorts.iter().map(|(number, cohort)| (*number, cohort)));
+    let mut closing = closing_sums(terms, before, readings, clock_ms, proposal);
+    let has_noise = |series: usize| terms.series[series].noise.is_some();
+    let of_noise: Closing = closing.extract_if(.., |(_, series, _), _| has_noise(*series)).collect();
+    let mut noisy: Vec<&SeriesRow> = Vec::new();
     let mut recount = Recount {
         terms,
         before,
         cohorts,
-        closing: closing_sums(terms, before, readings, clock_ms, proposal),
+        closing,
         past: HashMap::new(),
         first: HashMap::new(),
-        steps: &changes.head.steps,
+        moments: BTreeMap::new(),
+        open_epochs: before.head.epochs.iter().map(|epochs| epochs.open).collect(),
+        moment_rows: BTreeMap::new(),
     };
+    recount.begin_moments();
     let mut rows: BTreeMap<Place, Vec<&SeriesRow>> = BTreeMap::new();
     for row in &proposal.rows {
         let named = |claim| SeriesRefusal { series: String::new(), claim };
         let series = terms.series.get(row.series).ok_or_else(|| named("a row is of no series"))?;
+        if has_noise(row.series) {
+            noisy.push(row);
+            continue;
+        }
+        let is_moment = matches!(row.statistic, Statistic::Moment(_));
+        if is_moment != series.moments.is_some() {
+            let claim = "a series with moments publishes them and no rows of buckets, and no other series has moments";
+            return Err(SeriesRefusal { series: series.name.clone(), claim });
+        }
+        if is_moment {
+            recount.moment_rows.entry((row.series, row.bucket)).or_default().push(row);
+            continue;
+        }
         let place = (series.end(row.bucket), row.series, row.bucket);
         rows.entry(place).or_default().push(row);
     }
+    let named =
+        |(series, claim): (usize, &'static str)| SeriesRefusal { series: terms.series[series].name.clone(), claim };
+    verify_noise(terms, &before.head, &changes.head, &noisy, &of_noise).map_err(named)?;
     recount.note_first_values();
     let places: Vec<Place> = recount.closing.keys().copied().collect();
     if let Some((_, series, _)) = rows.keys().find(|place| !recount.closing.contains_key(place)) {
@@ -130,27 +183,49 @@ pub fn verify_series(
             claim: "a row is of a bucket that does not close with this batch",
         });
     }
+    // The last bucket of each series in this batch: the state keeps what it adds to the histories.
+    let last: BTreeMap<usize, Place> = places.iter().map(|place| (place.1, *place)).collect();
     for place in places {
         let name = || terms.series[place.1].name.clone();
         let of_bucket = rows.get(&place).map_or(&[][..], Vec::as_slice);
-        recount.verify_bucket(place, of_bucket).map_err(|claim| SeriesRefusal { series: name(), claim })?;
-        recount.remember(place);
+        let refusal = |claim| SeriesRefusal { series: name(), claim };
+        recount.verify_epochs_before(place, &changes.head).map_err(refusal)?;
+        recount.verify_bucket(place, of_bucket).map_err(refusal)?;
+        recount.add_to_moments(place);
+        let people = recount.closing.remove(&place).unwrap_or_default();
+        if last[&place.1] != place {
+            recount.remember(place, &people);
+        }
     }
+    recount.verify_last_epochs(&changes.head).map_err(claim)?;
     Ok(VerifiedSeries { terms: Some(Arc::clone(terms)), rows: proposal.rows.clone() })
 }
 
-/// Claims (1) and (2) of every cohort, old and new.
-fn verify_atoms(terms: &Terms, before: &SeriesState, cohorts: &BTreeMap<u32, &Cohort>) -> Result<(), &'static str> {
+/// Claims (1) and (2) of every cohort that is new or has changed: the others are those of the state before.
+fn verify_cohorts(terms: &Terms, before: &SeriesState, changed: &[(u32, Cohort)]) -> Result<(), &'static str> {
     let crowd = terms.cohorts.crowd;
-    let mut known: BTreeSet<u64> = BTreeSet::new();
-    for (number, cohort) in cohorts {
+    let mut newest = before.cohorts.last_key_value().map(|(number, _)| *number);
+    let has_new = changed.iter().any(|(number, _)| !before.cohorts.contains_key(number));
+    let old: &BTreeMap<u32, Cohort> = if has_new { &before.cohorts } else { &BTreeMap::new() };
+    let atoms = old.values().flat_map(|cohort| &cohort.atoms);
+    let mut known: HashSet<u64> = atoms.flat_map(|atom| atom.members.iter().copied()).collect();
+    let erased: BTreeSet<u16> = old.values().flat_map(|cohort| cohort.erased.iter().copied()).collect();
+    for (number, cohort) in changed {
         if cohort.sets.len() != terms.channels() || cohort.atoms.is_empty() || cohort.atoms.len() > 16 {
             return Err("a cohort does not fit the series");
         }
         let old = before.cohorts.get(number);
+        if old.is_none() {
+            if newest.is_some_and(|newest| *number <= newest) {
+                return Err("a new cohort has the number of an older one, or a lower one");
+            }
+            newest = Some(*number);
+        }
         let mut own: BTreeSet<u64> = BTreeSet::new();
         for atom in &cohort.atoms {
-            let fresh = atom.members.iter().filter(|member| !known.contains(member)).count();
+            // Somebody erased who has come back is no new member.
+            let is_new = |member: &&u64| !known.contains(*member) && !erased.contains(&(**member as u16));
+            let fresh = atom.members.iter().filter(is_new).count();
             // An erasure takes members out of atoms that were whole when they were formed.
             if fresh < crowd && old.is_none() {
                 return Err("an atom has fewer new members than a crowd");
@@ -166,7 +241,7 @@ fn verify_atoms(terms: &Terms, before: &SeriesState, cohorts: &BTreeMap<u32, &Co
         }
         if let Some(old) = old {
             let kept = old.sets.iter().zip(&cohort.sets).all(|(old, new)| old.is_none() || old == new);
-            if old.atoms != cohort.atoms || old.token != cohort.token || !kept {
+            if old.atoms != cohort.atoms || old.erased != cohort.erased || old.token != cohort.token || !kept {
                 return Err("a locked cohort has changed");
             }
             if old.is_retired && (!cohort.is_retired || old.sets != cohort.sets) {
@@ -214,7 +289,8 @@ fn closing_sums(
             for (sum, signal) in sums.iter_mut().zip(&of_series.signals) {
                 let value = readings.values[signal.attribute][row];
                 if !value.is_nan() {
-                    *sum = (sum.0 + 1, sum.1 + value);
+                    let (low, high) = signal.range;
+                    *sum = (sum.0 + 1, sum.1 + value.max(low).min(high));
                 }
             }
         }
@@ -236,6 +312,9 @@ impl Recount<'_> {
         }
         for ((_, series, bucket), people) in &self.closing {
             let terms = &self.terms.series[*series];
+            if terms.moments.is_some() {
+                continue;
+            }
             for (subject, sums) in people {
                 for signal in 0..terms.signals.len() {
                     if let Some(value) = value_of(Some(sums), signal, terms) {
@@ -247,27 +326,137 @@ impl Recount<'_> {
         }
     }
 
-    fn past(&self, subject: u64, channel: usize) -> Past {
-        if let Some(past) = self.past.get(&(subject, channel)) {
-            return *past;
-        }
-        let history = |person: &Participant| person.histories.get(channel).copied();
-        self.before.people.get(&subject).and_then(history).map_or_else(Past::default, |history| {
-            let values = f64::from(history.values);
-            Past { values, sum: history.mean * values, last: history.last, bucket: history.bucket }
-        })
+    /// Values of all signals of the people who have all of them in a bucket.
+    fn complete_rows(&self, place: Place) -> Vec<(u64, Vec<f64>)> {
+        let terms = &self.terms.series[place.1];
+        let row = |(subject, sums): (&u64, &Sums)| {
+            let values = (0..terms.signals.len()).map(|at| value_of(Some(sums), at, terms));
+            Some((*subject, values.collect::<Option<Vec<f64>>>()?))
+        };
+        self.closing[&place].iter().filter_map(row).collect()
     }
 
-    fn remember(&mut self, place: Place) {
+    fn begin_moments(&mut self) {
+        let with_moments = self.terms.series.iter().enumerate().filter(|(_, terms)| terms.moments.is_some());
+        for (series, _) in with_moments {
+            self.moments.insert(series, MomentRecount::new(series, self.terms, self.before));
+        }
+        if !self.terms.cohorts.is_batch {
+            return;
+        }
+        for place in self.closing.keys().copied().collect::<Vec<Place>>() {
+            let Some(moments) = &self.terms.series[place.1].moments else { continue };
+            let rows = self.complete_rows(place);
+            if let Some(recount) = self.moments.get_mut(&place.1) {
+                rows.iter().for_each(|(subject, values)| recount.note(*subject, moments.epoch(place.2), values));
+            }
+        }
+    }
+
+    /// Verifies the open epoch of a series before the rows of a bucket behind it are added.
+    fn verify_epochs_before(&mut self, place: Place, after: &Head) -> Result<(), &'static str> {
+        let (_, series, bucket) = place;
+        let Some(moments) = &self.terms.series[series].moments else { return Ok(()) };
+        match self.open_epochs[series] {
+            Some(open) if moments.epoch(bucket) > open => self.verify_epoch(series, open, after),
+            _ => Ok(()),
+        }
+    }
+
+    /// Verifies the epochs that close behind the last bucket, and that there are no other rows of moments.
+    fn verify_last_epochs(&mut self, after: &Head) -> Result<(), &'static str> {
+        for series in self.moments.keys().copied().collect::<Vec<usize>>() {
+            if let Some(open) = self.open_epochs[series].filter(|open| *open < after.epochs[series].closed_ms) {
+                self.verify_epoch(series, open, after)?;
+            }
+        }
+        if self.moment_rows.is_empty() {
+            Ok(())
+        } else {
+            Err("moments are of an epoch that does not close with this batch")
+        }
+    }
+
+    fn verify_epoch(&mut self, series: usize, epoch: i64, after: &Head) -> Result<(), &'static str> {
+        self.open_epochs[series] = None;
+        let Some(rows) = self.moment_rows.remove(&(series, epoch)) else { return Ok(()) };
+        if epoch < self.before.head.epochs[series].closed_ms || epoch >= after.epochs[series].closed_ms {
+            return Err("moments are of an epoch that was closed before, or stays open");
+        }
+        let terms = &self.terms.series[series];
+        // A series with moments has one contributor set for all signals.
+        let channel = self.terms.first_channel(series);
+        let mut blocks: BTreeMap<_, Vec<&SeriesRow>> = BTreeMap::new();
+        for row in rows {
+            blocks.entry((&row.cohort, &row.stratum)).or_default().push(row);
+        }
+        for block in blocks.values() {
+            let row = block[0];
+            if block.iter().any(|other| (other.n, &other.sets) != (row.n, &row.sets) || other.filled != row.filled) {
+                return Err("moments of one cohort are of different people");
+            }
+            let members = self.members_of(row, terms, channel)?.ok_or("moments are of several cohorts")?;
+            let shown = block.iter().filter_map(|row| match row.statistic {
+                Statistic::Moment(statistic) => Some(ShownMoment { signal: row.signal, statistic }),
+                Statistic::Mean(_) | Statistic::Bin { .. } | Statistic::Noisy(_) => None,
+            });
+            let shown: Vec<ShownMoment> = shown.collect();
+            let present = self.moments[&series].verify(epoch, &members, &shown, self.terms.cohorts.crowd)?;
+            Self::verify_people(row, members.len(), present)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the number of people and the filled share of a row.
+    fn verify_people(row: &SeriesRow, members: usize, present: usize) -> Result<(), &'static str> {
+        let filled = (members - present) as f64 / members as f64;
+        if row.n != members as u64 || (row.filled - filled).abs() > 0.050_001 || !is_multiple(row.filled, 0.1) {
+            return Err("the number of people or the filled share is not that of the contributions");
+        }
+        Ok(())
+    }
+
+    fn past(&self, subject: u64, channel: usize) -> Past {
+        if let Some(past) = self.past.get(&subject) {
+            return past[channel];
+        }
+        let person = self.before.people.get(&subject);
+        person.and_then(|person| person.histories.get(channel)).map_or_else(Past::default, Past::of)
+    }
+
+    /// Adds the rows of a bucket to the moments of their people.
+    fn add_to_moments(&mut self, place: Place) {
         let (_, series, bucket) = place;
         let terms = &self.terms.series[series];
-        for (subject, sums) in self.closing[&place].clone() {
+        if let Some(moments) = &terms.moments {
+            let epoch = moments.epoch(bucket);
+            let rows = self.complete_rows(place);
+            if let Some(recount) = self.moments.get_mut(&series)
+                && epoch >= self.before.head.epochs[series].closed_ms
+            {
+                self.open_epochs[series] = Some(epoch);
+                rows.iter().for_each(|(subject, values)| recount.add(*subject, epoch, values));
+            }
+        }
+    }
+
+    /// Adds the values of a bucket to the histories that later buckets of this batch carry.
+    fn remember(&mut self, (_, series, bucket): Place, people: &BTreeMap<u64, Sums>) {
+        let terms = &self.terms.series[series];
+        let (first, channels) = (self.terms.first_channel(series), self.terms.channels());
+        for (&subject, sums) in people {
+            let before = || {
+                let person = self.before.people.get(&subject);
+                let mut past: Vec<Past> = person.iter().flat_map(|person| &person.histories).map(Past::of).collect();
+                past.resize(channels, Past::default());
+                past
+            };
+            let past = self.past.entry(subject).or_insert_with(before);
             for signal in 0..terms.signals.len() {
-                let Some(value) = value_of(Some(&sums), signal, terms) else { continue };
-                let channel = self.terms.first_channel(series) + terms.channel(bucket, signal);
-                let Past { values, sum, .. } = self.past(subject, channel);
-                let past = Past { values: values + 1.0, sum: sum + value, last: value, bucket };
-                self.past.insert((subject, channel), past);
+                let Some(value) = value_of(Some(sums), signal, terms) else { continue };
+                let Past { values, sum, .. } = past[first + terms.channel(bucket, signal)];
+                past[first + terms.channel(bucket, signal)] =
+                    Past { values: values + 1.0, sum: sum + value, last: value, bucket };
             }
         }
     }
@@ -286,34 +475,88 @@ impl Recount<'_> {
     }
 
     fn verify_bucket(&self, place: Place, rows: &[&SeriesRow]) -> Result<(), &'static str> {
+        let terms = &self.terms.series[place.1];
+        let mut blocks: BTreeMap<_, Vec<&SeriesRow>> = BTreeMap::new();
+        for row in rows {
+            if row.signal >= terms.signals.len() {
+                return Err("a row is of no signal");
+            }
+            blocks.entry((&row.cohort, &row.stratum, row.signal)).or_default().push(row);
+        }
+        let mut contributed = Contributed::default();
+        let mut means: BTreeMap<_, ShownMeans> = BTreeMap::new();
+        blocks.iter().try_for_each(|((cohort, stratum, _), block)| {
+            let means = means.entry((cohort, stratum)).or_default();
+            self.verify_block(place, block, rows, &mut contributed, means)
+        })
+    }
+
+    /// Checks the rows of one signal, cohort and stratum: one row of means, or the shares of all intervals.
+    fn verify_block<'b>(
+        &'b self,
+        place: Place,
+        block: &[&SeriesRow],
+        rows: &[&SeriesRow],
+        contributed: &mut Contributed<'b>,
+        means: &mut ShownMeans,
+    ) -> Result<(), &'static str> {
         let (_, series, bucket) = place;
         let terms = &self.terms.series[series];
-        let people = &self.closing[&place];
-        let mut seen = BTreeSet::new();
-        for row in rows {
-            if row.signal >= terms.signals.len() || !seen.insert((row.signal, &row.cohort, &row.stratum)) {
-                return Err("a row is of no signal, or leaves twice");
-            }
-            let channel = self.terms.first_channel(series) + terms.channel(bucket, row.signal);
-            let step = self.steps.get(channel).copied().flatten().ok_or("a row has no rounding step")?;
-            if step.is_nan() || step <= 0.0 {
-                return Err("a rounding step is not above zero");
-            }
-            let Some(blocks) = self.members_of(row, terms, channel)? else {
-                Self::verify_population(row, rows, step)?;
-                continue;
-            };
-            let sums = |subject: &u64| value_of(people.get(subject), row.signal, terms);
-            let present = blocks.iter().filter(|subject| sums(subject).is_some()).count();
-            if present < self.terms.cohorts.crowd {
-                return Err("fewer members than a crowd are present");
-            }
-            let value = |subject: &u64| sums(subject).or_else(|| self.carried(*subject, channel, terms, bucket));
-            let values: Option<Vec<f64>> = blocks.iter().map(value).collect();
-            let values = values.ok_or("a member has no value and no history")?;
-            self.verify_statistics(row, &values, present, step)?;
+        let row = block[0];
+        let channel = self.terms.first_channel(series) + terms.channel(bucket, row.signal);
+        if block.iter().any(|other| (other.n, &other.sets) != (row.n, &row.sets) || other.filled != row.filled) {
+            return Err("rows of one cohort and signal are of different people");
         }
-        Ok(())
+        let Some(members) = self.members_of(row, terms, channel)? else {
+            return match (&row.statistic, block.len()) {
+                (Statistic::Mean(statistic), 1) => verify_population(row, *statistic, rows),
+                _ => Err("a row of several cohorts leaves twice, or is no mean"),
+            };
+        };
+        // The signals of a cohort mostly have one set.
+        if contributed.members != members {
+            let people = &self.closing[&place];
+            let sums = members.iter().map(|subject| people.get(subject)).collect();
+            *contributed = Contributed { members, sums };
+        }
+        let (values, present) = self.values_of(contributed, place, row.signal, channel)?;
+        Self::verify_people(row, values.len(), present)?;
+        if let (Statistic::Mean(statistic), 1) = (&row.statistic, block.len()) {
+            let values: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
+            verify_mean(statistic, &values, terms.signals[row.signal].range, &self.terms.cohorts)?;
+            let cohorts = &self.terms.cohorts;
+            return means.note(&contributed.members, values, cohorts.crowd, cohorts.colluders);
+        }
+        let shares = block.iter().map(|row| match &row.statistic {
+            Statistic::Bin { label, share } => Some((label.as_str(), *share)),
+            Statistic::Mean(_) | Statistic::Moment(_) | Statistic::Noisy(_) => None,
+        });
+        let shares: Option<Vec<(&str, f64)>> = shares.collect();
+        let shares = shares.ok_or("a row leaves twice, or with shares of intervals")?;
+        let intervals = terms.signals[row.signal].intervals.as_ref().ok_or("a signal has no intervals")?;
+        verify_bins(&values, &shares, intervals, self.terms.cohorts.crowd)
+    }
+
+    /// Values of the members of a contributor set, and the number of those who are present, at least a crowd.
+    fn values_of(
+        &self,
+        contributed: &Contributed<'_>,
+        place: Place,
+        signal: usize,
+        channel: usize,
+    ) -> Result<(Vec<Member>, usize), &'static str> {
+        let terms = &self.terms.series[place.1];
+        let own: Vec<Option<f64>> = contributed.sums.iter().map(|sums| value_of(*sums, signal, terms)).collect();
+        let present = own.iter().flatten().count();
+        if present < self.terms.cohorts.crowd {
+            return Err("fewer members than a crowd are present");
+        }
+        let value = |(subject, own): (&u64, Option<f64>)| match own {
+            Some(value) => Some((value, false)),
+            None => self.carried(*subject, channel, terms, place.2).map(|value| (value, true)),
+        };
+        let values: Option<Vec<Member>> = contributed.members.iter().zip(own).map(value).collect();
+        Ok((values.ok_or("a member has no value and no history")?, present))
     }
 
     /// Members of the contributor set of a row; none where the row stands for several published rows.
@@ -347,88 +590,6 @@ impl Recount<'_> {
         }
         Ok(Some(members))
     }
-
-    fn verify_statistics(
-        &self,
-        row: &SeriesRow,
-        values: &[f64],
-        present: usize,
-        step: f64,
-    ) -> Result<(), &'static str> {
-        let n = values.len() as f64;
-        let is_near = |shown: f64, exact: f64| {
-            (shown - exact).abs() <= step * 0.500_001 + exact.abs() * 1e-12 && is_multiple(shown, step)
-        };
-        let center = values.iter().sum::<f64>() / n;
-        let deviation = (values.iter().map(|x| (x - center) * (x - center)).sum::<f64>() / (n - 1.0)).sqrt();
-        if row.n != values.len() as u64 || !is_near(row.mean, center) || !is_near(row.sd, deviation) {
-            return Err("a mean or a deviation is not that of the contributions");
-        }
-        if row.sd <= 0.0 {
-            return Err("all members have one value");
-        }
-        let filled = (n - present as f64) / n;
-        if (row.filled - filled).abs() > 0.050_001 || !is_multiple(row.filled, 0.1) {
-            return Err("the filled share is not that of the contributions");
-        }
-        let mut sizes: Vec<f64> = values.iter().map(|x| x.abs()).collect();
-        sizes.sort_by(f64::total_cmp);
-        sizes.reverse();
-        let total: f64 = sizes.iter().sum();
-        let rest: f64 = sizes[2..].iter().sum();
-        // Carried values are computed in another order than proposed ones: a boundary is judged up to floating-point error.
-        if rest < sizes[0] / 10.0 * (1.0 - 1e-9) || sizes[0] > total / 2.0 * (1.0 + 1e-9) {
-            return Err("one or two members dominate a sum");
-        }
-        if row.quartiles.is_some() != (values.len() >= 2 * self.terms.cohorts.crowd) {
-            return Err("quartiles of a small set leave, or those of a large one are missing");
-        }
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        for (share, shown) in [0.25, 0.5, 0.75].into_iter().zip(row.quartiles.into_iter().flatten()) {
-            let at = share * (n - 1.0);
-            let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-            if !is_near(shown, low + (high - low) * at.fract()) {
-                return Err("a quartile is not that of the contributions");
-            }
-        }
-        Ok(())
-    }
-
-    /// Recomputes a row of several cohorts from the rows of the cohorts.
-    fn verify_population(row: &SeriesRow, rows: &[&SeriesRow], step: f64) -> Result<(), &'static str> {
-        let is_part = |part: &&&SeriesRow| {
-            !part.sets.is_empty() && part.signal == row.signal && (row.stratum.is_none() || part.stratum == row.stratum)
-        };
-        let parts: Vec<&&SeriesRow> = rows.iter().filter(is_part).collect();
-        let people: f64 = parts.iter().map(|part| part.n as f64).sum();
-        if parts.is_empty() || row.quartiles.is_some() || (people - row.n as f64).abs() > 0.5 {
-            return Err("a row of several cohorts stands for other people than theirs");
-        }
-        let present = |part: &SeriesRow| f64::max(1.0 - part.filled, 0.1) * part.n as f64;
-        let (mut total, mut sum, mut squares) = (0.0, 0.0, 0.0);
-        for part in &parts {
-            total += present(part);
-            sum += present(part) * part.mean;
-            squares += present(part) * (part.sd * part.sd + part.mean * part.mean);
-        }
-        let center = sum / total;
-        let deviation = (squares / total - center * center).max(0.0).sqrt();
-        let is_near = |shown: f64, exact: f64| (shown - exact).abs() <= step * 0.500_001 + exact.abs() * 1e-12;
-        let missing = parts.iter().map(|part| part.filled * part.n as f64).sum::<f64>() / people;
-        let filled = (row.filled - missing).abs() <= 0.050_001;
-        if is_near(row.mean, center) && is_near(row.sd, deviation) && filled {
-            Ok(())
-        } else {
-            Err("a row of several cohorts does not follow from theirs")
-        }
-    }
-}
-
-/// Whether a value is a multiple of a step, up to floating-point error.
-fn is_multiple(value: f64, step: f64) -> bool {
-    let multiple = value / step;
-    (multiple - multiple.round()).abs() <= 1e-6 * multiple.abs().max(1.0)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Where verified batches go.
 
 use super::verified::Verified;
+use crate::anonymity::series::{SeriesChanges, SeriesState, Terms};
 use crate::records::raw::Coordinate;
 use crate::telemetry::RejectionReason;
 use std::time::Duration;
@@ -40,6 +41,21 @@ pub struct Envelope<'a> {
     pub untruthful: Option<&'a str>,
     /// Audit record of the batch, where audit records are configured.
     pub audit: Option<&'a AuditLine>,
+    /// Series of the batch, for a lineage file; none where the configuration has no series.
+    pub series: Option<SeriesLineage<'a>>,
+}
+
+/// How a batch changes the series.
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesLineage<'a> {
+    /// Terms of all series.
+    pub terms: &'a Terms,
+    /// State before the batch.
+    pub before: &'a SeriesState,
+    /// Entries that the batch changes.
+    pub changes: &'a SeriesChanges,
+    /// Records of the batch that contribute nothing although they have a subject and a time, each with the position of the series.
+    pub dropped: &'a [(Coordinate, usize)],
 }
 
 /// The audit record of a batch, as it is written.

@@ -8,6 +8,10 @@ pub enum Violation {
     ClassBelowK,
     #[error("a class has fewer than k subjects whose raw values cannot be excluded")]
     Narrowed,
+    #[error("a cell does not cover the value of a record in its class")]
+    NotInRange,
+    #[error("somebody of a class of ranges would have left in another class")]
+    Overlap,
     #[error("a sensitive value has fewer than k subjects of its own")]
     SensitiveBelowK,
     #[error("a class does not satisfy the models of a sensitive attribute")]

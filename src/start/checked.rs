@@ -12,7 +12,8 @@ use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::series::Terms;
 use crate::codec::TypedGroup;
-use crate::config::{Config, Format, Problem, SourceKind, Used};
+use crate::config::{Config, Format, Problem, SinkKind, SourceKind, Used};
+use crate::records::formula::needs_guard;
 use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
 use std::path::Path;
@@ -57,6 +58,7 @@ impl Checked {
         parts.extend(profiles::problems(&config, &schema, file));
         parts.extend(erasure_problems(&config, &schema, file));
         parts.extend(explode_problems(&config, &schema, file));
+        parts.extend(header_problems(&config, &schema, file));
         parts.extend(nested::problems(&config, &schema, file));
         parts.extend(memory::problems(&config, &schema, file));
         if parts.is_empty() {
@@ -127,6 +129,16 @@ fn erasure_problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem
     let message = "the record schema names no subject, so no record is known to be anybody's, and nobody can be erased";
     let remedy = "give one attribute role = \"subject\", or remove the key";
     vec![Problem::new(file, "erasure.topic", message.to_owned(), remedy)]
+}
+
+/// Names that a spreadsheet would run as formulas in the header of a CSV file.
+fn header_problems(config: &Config, schema: &Schema, file: &str) -> Vec<Problem> {
+    let is_csv = config.sink.kind == SinkKind::File && config.sink.format() == Format::Csv && config.release.fragments;
+    let names = schema.attributes.iter().map(|attribute| &attribute.name).filter(|name| is_csv && needs_guard(name));
+    let remedy =
+        "give the attribute another `name` in the schema, with its present one as `column`, or write NDJSON or Parquet";
+    let message = |name: &String| format!("a spreadsheet would run {name:?} in the header of the output as a formula");
+    names.map(|name| Problem::new(file, "sink.format", message(name), remedy)).collect()
 }
 
 /// What is wrong with `config` where `schema` takes messages apart.

@@ -53,7 +53,7 @@ pub fn settle(config: Config, schema: &Schema, file: &str) -> Result<(Config, Se
     let group = |shape: &GroupShape| {
         let attributes = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
         let attributes = attributes.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
-        Group { name: shape.name.clone(), attributes }
+        Group { name: shape.name.clone(), attributes, ..Group::default() }
     };
     let groups = grown.shapes.iter().map(group).collect();
     // They are given from here on: what is asked for has been done.
@@ -362,7 +362,7 @@ fn borders(config: &Config, read: &Read, quasi: &[usize]) -> Result<Borders, Col
 }
 
 fn shape(quasi: Vec<usize>) -> GroupShape {
-    GroupShape { name: String::new(), quasi, sensitive: Vec::new(), insensitive: Vec::new() }
+    GroupShape { name: String::new(), quasi, sensitive: Vec::new(), insensitive: Vec::new(), ranges: false }
 }
 
 /// What a wish has come to in the groups as they are, what stands beside their classes included.

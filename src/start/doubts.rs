@@ -226,6 +226,7 @@ mod tests {
             sensitive: vec![],
             insensitive: vec![],
             ladder: vec![],
+            ranges: false,
         };
         let told = |groups: Vec<Group>, identifiers: Vec<usize>| {
             let pace = |attribute, changes| Pace { attribute, changes, declared: false, share: None };

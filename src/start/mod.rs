@@ -8,7 +8,7 @@
 //! | [`clusters`] | the brokers, and who we are to them |
 //! | [`composition`] | which treatment each attribute gets |
 //! | [`protections`] | the privacy models beside k |
-//! | [`series`] | signals, buckets and cohorts of the series |
+//! | [`series`], [`forms`] | signals, buckets and cohorts of the series; forms of a release that a schema allows |
 //! | [`digest`] | the digest of a policy |
 //! | [`output_schema`], [`avro_output`], [`protobuf_output`] | what leaves, as JSON Schema, Avro and Protobuf |
 //! | [`output_names`], [`field_numbers`], [`registered`] | what those schemas call things and how they number them, and their own numbers in a registry |
@@ -35,6 +35,7 @@ pub mod doubts;
 pub mod encode;
 pub mod field_numbers;
 pub mod findings;
+pub mod forms;
 pub mod memory;
 pub mod messages;
 pub mod nested;
@@ -51,4 +52,5 @@ pub mod sampling;
 pub mod schema;
 pub mod series;
 pub mod shapes;
+mod subtraction;
 pub mod trials;

@@ -73,6 +73,7 @@ fn of_joined(checked: &Checked) -> Value {
         quasi: all(|shape| &shape.quasi),
         sensitive: all(|shape| &shape.sensitive),
         insensitive: all(|shape| &shape.insensitive),
+        ranges: checked.shapes.iter().any(|shape| shape.ranges),
     };
     let mut joined = of_output(checked, &shape, true);
     joined["title"] = json!(format!("{}, rows of all groups", checked.schema.name));

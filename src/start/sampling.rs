@@ -7,13 +7,18 @@ use super::reading::{codec_limits, fields, file_format};
 use crate::config::{Config, Format, Problem, SourceKind};
 use crate::io::file::{FileSource, LongRows, SourceError, is_at_rest};
 use crate::io::input::InputBatch;
-use crate::records::codebook::{Codebook, CodebookError};
+use crate::records::canonical::Canonical;
+use crate::records::codebook::{Codebook, CodebookError, UNCOVERED};
 use crate::records::digest::DigestKey;
+use crate::records::hierarchy::Hierarchy;
+use crate::records::json::unquoted;
+use crate::records::moment;
 use crate::records::raw::Coordinate;
-use crate::records::schema::Schema;
+use crate::records::schema::{Attribute, Schema, Type};
 use crate::records::subject::Subjects;
 use crate::records::table::Batch;
 use crate::telemetry::Label;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +36,8 @@ pub struct Read {
     pub rejected: u64,
     /// Attributes that the file has no column for; nothing is read then.
     pub absent: Vec<usize>,
+    /// By attribute and record: numbers that have no code, because they are outside the range of the hierarchy.
+    pub uncovered: BTreeMap<(usize, usize), f64>,
 }
 
 /// Why records cannot be read.
@@ -110,7 +117,7 @@ pub(super) fn read_unjoined(config: &Config, schema: &Schema, path: &Path, most:
 }
 
 /// Reads all records of `path` as [`read`] does, joined to the profiles that the configuration, the file `file` in messages, names in files:
-/// what these bring is theirs alone, whatever the records have of it.
+/// what these bring is theirs alone, whatever the records have of it. Subjects are digested by `key`; without one by a random key.
 ///
 /// # Errors
 /// When the file or the profiles cannot be read, and when profiles are in a topic.
@@ -120,8 +127,9 @@ pub fn read_joined(
     file: &str,
     path: &Path,
     absent_as_null: bool,
+    key: Option<&DigestKey>,
 ) -> Result<Read, SamplingError> {
-    let key = DigestKey::of_this_run().map_err(SamplingError::Randomness)?;
+    let key = key.cloned().map_or_else(DigestKey::of_this_run, Ok).map_err(SamplingError::Randomness)?;
     let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &key));
     let mut profiles = profiles::read_whole(config, schema, file, subjects.as_ref())?;
     let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
@@ -144,7 +152,7 @@ fn records(
     let format = config.source.format_of_file(path);
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == Format::Csv));
     let mut source = FileSource::open(path, file, &columns, limits, unknown)?;
-    let (mut batch, mut rejected) = (Batch::new(schema.attributes.len()), 0);
+    let (mut batch, mut rejected, mut uncovered) = (Batch::new(schema.attributes.len()), 0, BTreeMap::new());
     let absent: Vec<usize> = source.absent_attributes().into_iter().filter(|a| !joined.contains(a)).collect();
     while absent.is_empty() && batch.rows() < most {
         let (mut input, mut refused) = (InputBatch::new(schema.attributes.len(), 0), Vec::new());
@@ -153,12 +161,45 @@ fn records(
         let (mut rows, misfits) = encode(&input, schema, &mut books, subjects.as_mut(), absent_as_null);
         profiles.iter_mut().for_each(|join| join.join(&mut rows, &mut books));
         rejected += (refused.len() + misfits.len()) as u64;
+        note_uncovered(schema, &input, &rows, batch.rows(), &mut uncovered);
         batch.append(&rows);
         if outcome.end {
             break;
         }
     }
-    Ok(Read { books, batch, rejected, absent })
+    Ok(Read { books, batch, rejected, absent, uncovered })
+}
+
+/// Notes the numbers and times (in milliseconds) of the encoded `rows`, which are those from `first` on, that have no code.
+fn note_uncovered(
+    schema: &Schema,
+    input: &InputBatch,
+    rows: &Batch,
+    first: usize,
+    uncovered: &mut BTreeMap<(usize, usize), f64>,
+) {
+    let is_time = |attribute: &Attribute| matches!(attribute.kind(), Type::Date | Type::Timestamp);
+    let is_number = |attribute: &Attribute| {
+        (matches!(attribute.kind(), Type::Integer | Type::Float) || is_time(attribute))
+            && matches!(attribute.hierarchy, Hierarchy::Ruler(_) | Hierarchy::Calendar(_) | Hierarchy::Flat)
+    };
+    let mut text = String::new();
+    let places: BTreeMap<Coordinate, usize> = input.raw.coordinates().iter().copied().zip(0..).collect();
+    for (at, attribute) in schema.attributes.iter().enumerate().filter(|(_, attribute)| is_number(attribute)) {
+        for (row, _) in rows.columns[at].iter().enumerate().filter(|(_, code)| **code == UNCOVERED) {
+            let Some(place) = places.get(&rows.coordinates[row]) else { continue };
+            text.clear();
+            let is_value = attribute.typing.canonical(input.raw.token(*place, at), &mut text) == Ok(Canonical::Value);
+            let number = if is_time(attribute) {
+                unquoted(&text).and_then(|text| moment::parse(&text)).map(|time| time as f64)
+            } else {
+                text.parse().ok()
+            };
+            if let Some(number) = number.filter(|_| is_value) {
+                uncovered.insert((at, first + row), number);
+            }
+        }
+    }
 }
 
 /// Why a file cannot be read as a whole. A record that does not fit refuses the file: nothing becomes a dead letter

@@ -1,14 +1,19 @@
 //! The series of a configuration in terms of a record schema.
 
-use crate::anonymity::series::{CohortTerms, Cycle, SeriesTerms, Signal, Terms};
+use super::subtraction;
+use crate::anonymity::series::{
+    CohortTerms, Cycle, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesTerms, Signal, Terms,
+};
 use crate::config::{Config, Format, Problem, Series, SeriesCycle, SinkKind};
-use crate::records::hierarchy::Hierarchy;
+use crate::records::hierarchy::{Hierarchy, Ruler};
 use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
 
 /// Milliseconds after which a cohort is retired in which too few members are seen: 14 days.
 const IDLE_MS: i64 = 14 * 86_400_000;
 /// Histories of all people together: 1 GiB.
 const MAX_HISTORIES: usize = 1 << 25;
+/// Bound of values without a range: squares of values and sums of them stay finite.
+const LARGEST: f64 = 1e100;
 /// Buckets with a value that each member of an atom needs before the atom contributes.
 const MIN_VALUES: u32 = 4;
 
@@ -46,9 +51,27 @@ pub fn series_terms(config: &Config, schema: &Schema, file: &str) -> Result<Opti
     let mut series = Vec::new();
     for (index, configured) in config.series.iter().enumerate() {
         match signals(configured, schema) {
-            Ok(signals) => series.push(terms_of(configured, signals)),
+            Ok(signals) if configured.moments.is_some() && !(2..=MAX_MOMENT_SIGNALS).contains(&signals.len()) => {
+                let message =
+                    format!("moments are of 2 to {MAX_MOMENT_SIGNALS} signals, and these are {}", signals.len());
+                problem(&format!("series[{index}].signals"), message, "name the signals of the model");
+            }
+            Ok(signals) => {
+                for signal in
+                    signals.iter().filter(|_| configured.epsilon_per_week.is_some()).filter(|of| !has_range(of))
+                {
+                    let message = format!("noise needs a range, and the hierarchy of {:?} has none", signal.name);
+                    let remedy =
+                        "give the attribute a hierarchy with min and max in the record schema, or name other signals";
+                    problem(&format!("series[{index}].signals"), message, remedy);
+                }
+                series.push(terms_of(configured, signals));
+            }
             Err((message, remedy)) => problem(&format!("series[{index}].signals"), message, remedy),
         }
+    }
+    if problems.is_empty() {
+        problems = subtraction::problems(&series, file);
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -58,6 +81,7 @@ pub fn series_terms(config: &Config, schema: &Schema, file: &str) -> Result<Opti
     let days = config.cohort.warm_up.as_secs().div_ceil(86_400);
     let cohorts = CohortTerms {
         crowd,
+        colluders: config.privacy.colluders,
         size: config.cohort.size.unwrap_or(3 * crowd),
         warm_up_days: if is_batch { 0 } else { u32::try_from(days).unwrap_or(u32::MAX) },
         idle_ms: IDLE_MS,
@@ -121,7 +145,8 @@ fn stratum(text: &str, schema: &Schema) -> Result<(usize, usize), (String, Strin
 }
 
 /// Whether an attribute is a number that may leave and changes within a person.
-fn is_signal(attribute: &Attribute) -> bool {
+#[must_use]
+pub fn is_signal(attribute: &Attribute) -> bool {
     matches!(attribute.kind(), Type::Integer | Type::Float)
         && attribute.role.is_releasable()
         && attribute.changes.is_none_or(|changes| changes == Changes::Always)
@@ -150,13 +175,20 @@ fn signals(series: &Series, schema: &Schema) -> Result<Vec<Signal>, (String, &'s
     }
     let signal = |at: usize| {
         let attribute = &schema.attributes[at];
-        let range = match &attribute.hierarchy {
-            Hierarchy::Ruler(ruler) => ruler.range(),
-            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        let intervals = match &attribute.hierarchy {
+            Hierarchy::Ruler(ruler) => Some(ruler.clone()),
+            _ => None,
         };
-        Signal { attribute: at, name: attribute.name.clone(), unit: attribute.unit.clone(), range }
+        let range = intervals.as_ref().map_or((-LARGEST, LARGEST), Ruler::range);
+        Signal { attribute: at, name: attribute.name.clone(), unit: attribute.unit.clone(), range, intervals }
     };
     Ok(chosen.into_iter().map(signal).collect())
+}
+
+/// Whether the values of a signal are clipped to a range of the record schema.
+fn has_range(signal: &Signal) -> bool {
+    let (low, high) = signal.range;
+    low < high && high < LARGEST && low > -LARGEST
 }
 
 fn terms_of(series: &Series, signals: Vec<Signal>) -> SeriesTerms {
@@ -173,8 +205,10 @@ fn terms_of(series: &Series, signals: Vec<Signal>) -> SeriesTerms {
         min_values: if cycle.is_some() { 1 } else { MIN_VALUES },
         cycle,
         signals,
-        lateness_ms: milliseconds(series.lateness),
+        lateness_ms: milliseconds(series.lateness()),
         pooled: series.pooled,
+        moments: series.moments.map(|epoch| MomentTerms { every_ms: milliseconds(epoch), every: spelled(epoch) }),
+        noise: series.epsilon_per_week.map(|epsilon| NoiseTerms { epsilon }),
     }
 }
 

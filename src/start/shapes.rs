@@ -1,11 +1,33 @@
 //! The groups of attributes that a configuration asks for.
 
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Problem, SinkKind};
-use crate::records::schema::{Role, Schema};
+use crate::config::{Config, Problem, Recoding, SinkKind};
+use crate::records::schema::{Attribute, Changes, Role, Schema};
 
 /// Attributes of one group that the counting guard can look through: 2^12 combinations.
 pub(super) const MAX_GUARDED: usize = 12;
+
+/// Why the ranges of a group would narrow a person down over batches; none where they do not.
+///
+/// A value that does not change is in every range that its person gets, and so in their intersection, which no crowd shares. So
+/// either a person gets one line in a window, or all values change from line to line.
+fn narrowing_over_batches(config: &Config, schema: &Schema, shape: &GroupShape) -> Option<String> {
+    let mut said = shape.quasi.iter().map(|&a| &schema.attributes[a]);
+    let changes = |attribute: &std::sync::Arc<Attribute>| attribute.changes == Some(Changes::Always);
+    if schema.subject.is_none() || said.clone().all(changes) {
+        return None;
+    }
+    let first = said.find(|attribute| !changes(attribute)).map_or("", |attribute| attribute.name.as_str());
+    let same =
+        format!("the value of {first:?} is not declared as changing, and ranges that have it in common narrow it down");
+    if config.privacy.longest_delay().is_zero() {
+        return Some(format!("{same}: with privacy.max_delay = \"0s\" a person has a line in every batch"));
+    }
+    let still = |a: &usize| matches!(schema.attributes[*a].changes, Some(Changes::Never | Changes::Slowly));
+    let sensitive = |a: &usize| schema.attributes[*a].changes != Some(Changes::Always);
+    (!(shape.quasi.iter().all(still) && shape.sensitive.iter().all(sensitive)))
+        .then(|| format!("{same}: other attributes of the group change, so that a person has a line in every batch"))
+}
 
 /// The groups that a configuration asks for, in terms of a schema. Without any, all releasable attributes leave in one
 /// fragment.
@@ -13,7 +35,7 @@ pub(super) const MAX_GUARDED: usize = 12;
 /// # Errors
 /// Attributes that do not exist, may not leave, or are in no group.
 pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<GroupShape>, Vec<Problem>> {
-    let shape = |name: &str, attributes: &[usize]| {
+    let shape = |name: &str, attributes: &[usize], ranges: bool| {
         let of = |wanted: fn(Role) -> bool| -> Vec<usize> {
             let mut found: Vec<usize> =
                 attributes.iter().copied().filter(|&a| wanted(schema.attributes[a].role)).collect();
@@ -25,6 +47,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
             quasi: of(Role::is_quasi),
             sensitive: of(|r| r == Role::Sensitive),
             insensitive: of(|r| r == Role::Insensitive),
+            ranges,
         }
     };
     let releasable: Vec<usize> = schema.releasable().collect();
@@ -34,7 +57,7 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
         return Err(vec![Problem::new(file, "schema.file", message, remedy)]);
     }
     if config.group.is_empty() {
-        return Ok(vec![shape("all", &releasable)]);
+        return Ok(vec![shape("all", &releasable, false)]);
     }
     let mut problems = Vec::new();
     let mut problem = |key: String, message: String, remedy: &str| {
@@ -63,12 +86,21 @@ pub fn group_shapes(config: &Config, schema: &Schema, file: &str) -> Result<Vec<
                 }
             }
         }
-        let shape = shape(&group.name, &attributes);
+        let shape = shape(&group.name, &attributes, group.treatment == Recoding::Ranges);
         if shape.quasi.is_empty() && shape.sensitive.is_empty() && !attributes.is_empty() {
             problem(
                 format!("group[{index}]"),
                 format!("group {:?} has no attribute to form a crowd with", group.name),
                 "move its attributes into a group with quasi attributes",
+            );
+        }
+        if shape.ranges
+            && let Some(message) = narrowing_over_batches(config, schema, &shape)
+        {
+            problem(
+                format!("group[{index}].treatment"),
+                message,
+                "declare how its attributes change, take those that do not out of the group (role `identifier`), or set \"levels\"",
             );
         }
         shapes.push(shape);

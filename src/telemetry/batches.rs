@@ -26,6 +26,7 @@ impl BatchCommitted {
             board.enter(second, report, shown.clone());
             (board.totals.held() == Some(report.held), shown)
         };
+        telemetry.show_represented();
         for (reason, records) in report.dead_lettered.iter().filter(|(_, records)| *records > 0) {
             note_dead_letters(reason, records, telemetry);
         }

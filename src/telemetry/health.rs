@@ -89,12 +89,17 @@ pub struct PolicyInForce<'a> {
     pub digest: &'a str,
     /// Its `privacy.k`.
     pub k: usize,
+    /// Its `release.min_represented`; 0 where nothing is released.
+    pub min_represented: f64,
+    /// Whether only series leave.
+    pub only_series: bool,
 }
 
 impl PolicyInForce<'_> {
     /// Tells the pages, the metrics and the log.
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.set_policy(self.digest, self.k);
+        telemetry.set_release(self.min_represented, self.only_series);
         if telemetry.may_log("policy", "") {
             tracing::info!(policy = self.digest, k = self.k, "policy in force");
         }

@@ -168,17 +168,18 @@ series! {
             "What a part of the memory takes, copies for searches included, rounded and held; NaN for parts that nobody measures.", "part";
     }
 
-    /// What the published rows of series represent.
+    /// Records and people that the release represents, and the rows of series.
     Series {
         people: count "throng_people_represented", "People whose values are in published rows of series.";
         share: gauge "throng_records_represented_share",
-            "Share of the records in closed buckets that published rows of series represent, 0 to 1; NaN before the first.";
+            "Share of the records that the release represents, fragments or series, whichever is more, 0 to 1; NaN before the first.";
+        minimum: gauge "throng_records_represented_minimum", "Share that release.min_represented asks for; 0: nothing is judged.";
         rows: gauge "throng_series_rows", "Rows of series published since the state was made.";
         late: gauge "throng_series_late_records",
             "Records that came after their bucket was closed, or that no bucket could take, since the state was made.";
         too_few: gauge "throng_series_rows_too_few", "Rows withheld because too few members of the cohort were present.";
         dominated: gauge "throng_series_rows_dominated",
-            "Rows withheld because one or two members dominate a sum, or all have one value.";
+            "Rows withheld because one or two members dominate a sum, or all have one value, and no intervals hold enough members.";
     }
 
     /// Erasures of people.

@@ -39,7 +39,9 @@ pub use people::{
 };
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
 pub use reason::RejectionReason;
-pub use report::{BatchReport, CrowdPicture, RiskPicture, SeriesPublished, StageSeconds, Totals};
+pub use report::{
+    BatchReport, CrowdPicture, Represented, RiskPicture, SeriesPublished, SeriesRecords, StageSeconds, Totals,
+};
 pub use source::{
     InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,
     SourceLost, SourceRefused, WriterSchemaMet,

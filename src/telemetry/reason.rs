@@ -1,7 +1,25 @@
-//! Why a record became a dead letter: the one list, for decoders, dead letters, metrics and reports.
+//! Reasons in words, for pages, summaries and reports: of records of which nothing was released, and of dead letters.
 
-use super::labels::{Label, Stage};
+use super::labels::{Label, Stage, SuppressionReason};
 use std::fmt;
+
+impl SuppressionReason {
+    /// The reason in words, behind "suppressed:".
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NoSupport => "too few people share their values, however general",
+            Self::Quiet => "their batch had too few people for too long",
+            Self::Guard => "counting would have joined two fragments of them",
+            Self::Shutdown => "they waited for a crowd when the run stopped",
+            Self::Revoked => "they waited for a crowd when their partition went to another instance",
+            Self::HeldOut => "they waited for a crowd in vain",
+            Self::Thinned => "other lines of the same people stand for them",
+            Self::EndOfStream => "the stream ended while they waited for a crowd",
+            Self::Monitoring => "no record leaves: sink.kind is none or release.fragments is false",
+        }
+    }
+}
 
 /// Why a record could not be read, or does not fit the schema. It has no place for a value of the record, so it may be
 /// logged, counted and sent as a dead letter.
@@ -76,6 +94,34 @@ impl RejectionReason {
             Self::NoElements => "no_elements",
             Self::TooManyElements => "too_many_elements",
             Self::NotAnArray => "not_an_array",
+        }
+    }
+
+    /// The reason in words, behind "dead-lettered:".
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::MalformedJson => "they are not JSON",
+            Self::NotUtf8 => "they are not UTF-8",
+            Self::Oversized => "they are longer than source.max_record_bytes",
+            Self::TooDeep => "they are nested deeper than 32",
+            Self::DuplicateKey => "a key comes twice",
+            Self::NotAnObject => "they are JSON, but no objects",
+            Self::Empty => "they are empty",
+            Self::RaggedRow => "they have more or fewer fields than the header",
+            Self::MalformedRow => "a quote is not closed",
+            Self::UnknownAttribute => "they have an attribute that the schema does not know",
+            Self::WrongType => "a value is not of the type of the schema",
+            Self::MalformedAvro => "they do not fit their Avro schema",
+            Self::MalformedProtobuf => "they do not fit their Protobuf schema",
+            Self::BrokenFrame => "the number of a registry's schema is missing",
+            Self::UnknownSchema => "the registry does not know their schema, or it cannot be used",
+            Self::MissingField => "their schema lacks a field of an attribute",
+            Self::NoElements => "the array of records is missing or empty",
+            Self::TooManyElements => "the array of records is too long",
+            Self::NotAnArray => "the place of the array of records holds something else",
+            Self::Truncated => "they end early",
+            Self::TrailingText => "more text follows the record",
         }
     }
 
@@ -183,6 +229,16 @@ impl fmt::Display for RejectionReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_reason_has_words_of_its_own() {
+        let suppressed = SuppressionReason::ALL.iter().map(|reason| reason.words());
+        let mut words: Vec<&str> = suppressed.chain(RejectionReason::ALL.iter().map(|reason| reason.words())).collect();
+        words.sort_unstable();
+        let all = words.len();
+        words.dedup();
+        assert_eq!((words.len(), words[0].is_empty()), (all, false), "{words:?}");
+    }
 
     #[test]
     fn every_reason_is_counted_under_a_label() {

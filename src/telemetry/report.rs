@@ -227,26 +227,121 @@ impl BatchReport {
 pub struct SeriesPublished {
     /// People whose values are in a contributor set that has been published.
     pub people: u64,
-    /// People who have sent a record.
+    /// People who have sent a record. On no page: who sends a record and sees the number grow knows that the name was new.
+    #[serde(skip)]
     pub people_seen: u64,
-    /// Records in closed buckets, once for each series.
-    pub records: u64,
-    /// Of these, records of people who are in a published row of their bucket.
-    pub represented: u64,
+    /// Rows that earlier jobs of the state have published: their people count above, their records do not count below.
+    #[serde(skip)]
+    pub rows_before: u64,
+    /// Records of the series that represents the largest share: with those of others it represents at least as many.
+    #[serde(flatten)]
+    pub best: SeriesRecords,
+    /// Records in closed buckets of epochs that are open, once for each series: nothing of them can have left yet.
+    pub pending: u64,
     /// Rows published.
     pub rows: u64,
-    /// Records that came after their bucket was closed, or that no bucket could take.
+    /// Records that came after their bucket was closed, or that no bucket could take, once for each series.
     pub late: u64,
     /// Rows withheld because too few members were present.
     pub too_few: u64,
-    /// Rows withheld because one or two members dominate a sum, or all have one value.
+    /// Sums published as shares of intervals because one or two members dominate them, or all have one value.
+    pub binned: u64,
+    /// Of such sums, those withheld because no intervals hold enough members.
     pub dominated: u64,
 }
 
-impl SeriesPublished {
-    /// Share of the records that the rows represent; none before the first bucket has closed.
+/// Records of one series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SeriesRecords {
+    /// Records in closed buckets, of a series with moments in closed epochs.
+    pub records: u64,
+    /// Of these, records of people who are in a published row of their bucket or epoch.
+    pub represented: u64,
+    /// Of these, records of people in their warm-up, who cannot be represented yet. On no page, as `people_seen`.
+    #[serde(skip)]
+    pub warming_up: u64,
+    /// Records that no bucket took.
+    #[serde(skip)]
+    pub dropped: u64,
+    /// Records wait for the end of an epoch.
+    #[serde(skip)]
+    pub is_pending: bool,
+}
+
+impl SeriesRecords {
+    /// Share of the records that the rows represent, those that no bucket took included; none before the first bucket or epoch has closed.
     #[must_use]
     pub fn records_share(&self) -> Option<f64> {
-        (self.records > 0).then(|| self.represented as f64 / self.records as f64)
+        share(self.represented, self.settled())
+    }
+
+    /// Records that are part of a row, or never will be.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        if self.records == 0 && self.is_pending { 0 } else { self.records + self.dropped }
+    }
+
+    /// The same share without people in their warm-up, as `release.min_represented` judges it.
+    #[must_use]
+    pub fn judged_share(&self) -> Option<f64> {
+        share(self.represented, self.settled().saturating_sub(self.warming_up))
+    }
+}
+
+/// A part of a whole; none of nothing.
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Share of the input that a release represents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Represented {
+    /// Share of the readable records of which a line of their own was released; none without fragments, and before the first record.
+    pub by_fragments: Option<f64>,
+    /// Share of the records that rows of series represent, without people in their warm-up; none without series.
+    pub by_series: Option<f64>,
+    /// Share that `release.min_represented` asks for; 0 where nothing is judged.
+    pub minimum: f64,
+}
+
+impl Represented {
+    /// Share that the form represents that represents most; none where nothing was released or closed yet.
+    #[must_use]
+    pub fn share(&self) -> Option<f64> {
+        [self.by_fragments, self.by_series].into_iter().flatten().reduce(f64::max)
+    }
+
+    /// The share where it lies below the minimum.
+    #[must_use]
+    pub fn too_little(&self) -> Option<f64> {
+        self.share().filter(|share| *share < self.minimum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Represented, SeriesRecords};
+
+    #[test]
+    fn the_form_that_represents_most_is_judged() {
+        let of = |by_fragments, by_series| Represented { by_fragments, by_series, minimum: 0.5 };
+        assert_eq!(of(None, None).too_little(), None);
+        assert_eq!(of(Some(0.1), None).too_little(), Some(0.1));
+        assert_eq!(of(Some(0.1), Some(0.9)).too_little(), None);
+        assert_eq!(of(Some(0.5), Some(0.2)).too_little(), None);
+        assert_eq!(Represented { minimum: 0.0, ..of(Some(0.0), None) }.too_little(), None);
+    }
+
+    #[test]
+    fn late_records_lower_the_share_and_people_in_their_warm_up_are_not_judged() {
+        let series = SeriesRecords { records: 80, represented: 40, warming_up: 50, dropped: 20, is_pending: false };
+        assert_eq!((series.records_share(), series.judged_share()), (Some(0.4), Some(0.8)));
+        assert_eq!(SeriesRecords::default().records_share(), None);
+        let first_epoch = SeriesRecords { is_pending: true, dropped: 2, ..SeriesRecords::default() };
+        assert_eq!((first_epoch.records_share(), first_epoch.judged_share()), (None, None));
+        let later_epoch = SeriesRecords { records: 8, represented: 5, ..first_epoch };
+        assert_eq!(later_epoch.records_share(), Some(0.5));
+        let nothing_placed = SeriesRecords { dropped: 2, ..SeriesRecords::default() };
+        assert_eq!(nothing_placed.judged_share(), Some(0.0));
     }
 }

@@ -2,17 +2,37 @@
 
 use super::report::SeriesPublished;
 use super::status::Telemetry;
+use crate::html::series_chart::{PublishedMean, SeriesCharts};
 
 impl SeriesPublished {
     /// Sets the metrics and the status.
     pub fn emit(self, telemetry: &Telemetry) {
         let metrics = &telemetry.metrics().series;
         metrics.people.set(i64::try_from(self.people).unwrap_or(i64::MAX));
-        metrics.share.set(self.records_share().unwrap_or(f64::NAN));
         metrics.rows.set(self.rows as f64);
         metrics.late.set(self.late as f64);
         metrics.too_few.set(self.too_few as f64);
         metrics.dominated.set(self.dominated as f64);
         telemetry.board().series = Some(self);
+        telemetry.show_represented();
+    }
+}
+
+impl Telemetry {
+    /// Adds published means to the charts of the status page, and sentences of series of which nothing is drawn.
+    pub fn draw<'a>(
+        &self,
+        means: impl Iterator<Item = PublishedMean<'a>>,
+        undrawn: impl Iterator<Item = (&'a str, String)>,
+    ) {
+        let charts = &mut self.board().charts;
+        means.for_each(|mean| charts.add(&mean));
+        undrawn.for_each(|(series, sentence)| charts.note(series, sentence));
+    }
+
+    /// Charts of what the series have published since the start of the process.
+    #[must_use]
+    pub fn series_charts(&self) -> SeriesCharts {
+        self.board().charts.clone()
     }
 }

@@ -6,7 +6,8 @@ use super::labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal,
 use super::logging::{Limiter, Verdict};
 use super::metrics::{Metrics, clamped};
 use super::reason::RejectionReason;
-use super::report::{BatchReport, SeriesPublished, Totals};
+use super::report::{BatchReport, Represented, SeriesPublished, Totals};
+use crate::html::series_chart::SeriesCharts;
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -117,6 +118,10 @@ pub struct Status {
     pub mean_loss: Option<f64>,
     /// How much of the input the rows of the series represent; none without series.
     pub series: Option<SeriesPublished>,
+    /// Share of the records that the release represents.
+    pub represented: Represented,
+    /// Whether only series leave: no record leaves as fragments.
+    pub only_series: bool,
     /// Fragments thinned since the start of the process: other lines of their subject stand for them. Rounded and held.
     pub thinned_fragments: u64,
     /// Lines that have waited for their delay since then, and how long in the mean. Rounded and held.
@@ -164,6 +169,9 @@ pub(super) struct Board {
     loss: (f64, u64),
     thinned_fragments: u64,
     pub series: Option<SeriesPublished>,
+    pub charts: SeriesCharts,
+    min_represented: f64,
+    only_series: bool,
     /// Lines that have waited for their delay, and their delays in all.
     delayed: (u64, f64),
     plan: Value,
@@ -245,6 +253,8 @@ impl Telemetry {
             counter.inc_by(records);
         }
         metrics.flow.held.set(clamped(board.held));
+        drop(board);
+        self.show_represented();
     }
 
     /// All metrics in Prometheus' text format.
@@ -283,21 +293,51 @@ impl Telemetry {
         self.board().plan.clone()
     }
 
-    /// Share of the records settled of which nothing was released; 0 where none was settled. Records that only the risk was
-    /// measured of are not settled, nor are tombstones. `more` were lost before they were records.
+    /// Share of the records settled of which nothing was released, by the form that loses fewest; 0 where none was settled. Records that
+    /// only the risk was measured of are not settled, nor are tombstones. With series, those that their rows represent are released.
+    /// `more` were lost before they were records.
     pub fn share_lost(&self, of: Settled, more: u64) -> f64 {
         let board = self.board();
         let mut monitored = board.suppressed.get(SuppressionReason::Monitoring);
-        let (mut released, mut lost) = (board.totals.released, board.totals.suppressed + board.totals.dead_lettered);
+        let Totals { mut released, mut suppressed, dead_lettered: mut unreadable, .. } = board.totals;
         match of {
             Settled::ByTheState => monitored += board.monitored_before,
             Settled::ByThisProcess => {
                 released -= board.before.released;
-                lost -= board.before.suppressed + board.before.dead_lettered;
+                suppressed -= board.before.suppressed;
+                unreadable -= board.before.dead_lettered;
             }
         }
-        let lost = lost.saturating_sub(monitored) + more;
-        if lost == 0 { 0.0 } else { lost as f64 / (released + lost) as f64 }
+        let share = |lost: u64, kept: f64| if lost == 0 { 0.0 } else { lost as f64 / (kept + lost as f64) };
+        let by_fragments = share((suppressed + unreadable).saturating_sub(monitored) + more, released as f64);
+        let by_series =
+            board.series.and_then(|series| series.best.records_share()).filter(|represented| *represented > 0.0);
+        let by_series =
+            by_series.map(|represented| share(unreadable + more, represented * (released + suppressed) as f64));
+        by_series.map_or(by_fragments, |by_series| by_series.min(by_fragments))
+    }
+
+    /// Share of the records that the release represents, since the state was made.
+    pub fn represented(&self) -> Represented {
+        self.board().represented()
+    }
+
+    /// Sets the metrics of the share that the release represents.
+    pub(super) fn show_represented(&self) {
+        let represented = self.represented();
+        let metrics = &self.metrics().series;
+        metrics.share.set(represented.share().unwrap_or(f64::NAN));
+        metrics.minimum.set(represented.minimum);
+    }
+
+    /// Sets what the policy in force asks of the release: `minimum` is its `release.min_represented`.
+    pub(super) fn set_release(&self, minimum: f64, only_series: bool) {
+        {
+            let mut board = self.board();
+            board.min_represented = minimum;
+            board.only_series = only_series;
+        }
+        self.show_represented();
     }
 
     /// Keys the draws by which figures are rounded.
@@ -345,6 +385,8 @@ impl Telemetry {
             fragments_by_group: board.fragments_by_group.clone(),
             mean_loss: (board.loss.1 > 0).then(|| board.loss.0 / board.loss.1 as f64),
             series: board.series,
+            represented: board.represented(),
+            only_series: board.only_series,
             thinned_fragments: board.thinned_fragments,
             delayed_lines: board.delayed.0,
             mean_delay_seconds: (board.delayed.0 > 0).then(|| board.delayed.1 / board.delayed.0 as f64),
@@ -418,6 +460,21 @@ impl Board {
             self.doubts.push(doubt.to_owned());
         }
         new
+    }
+
+    /// Records of which only the risk was measured, since the state was made.
+    fn monitored(&self) -> u64 {
+        self.suppressed.get(SuppressionReason::Monitoring) + self.monitored_before
+    }
+
+    /// Share of the records that the release represents. Records of which only the risk was measured are not released as fragments.
+    fn represented(&self) -> Represented {
+        let settled = (self.totals.released + self.totals.suppressed).saturating_sub(self.monitored());
+        Represented {
+            by_fragments: (settled > 0).then(|| self.totals.released as f64 / settled as f64),
+            by_series: self.series.and_then(|series| series.best.judged_share()),
+            minimum: self.min_represented,
+        }
     }
 
     /// Enters a committed batch.

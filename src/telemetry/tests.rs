@@ -217,3 +217,32 @@ fn promtool_accepts_the_exposition() {
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && said.trim().is_empty(), "{said}");
 }
+
+/// A job that only publishes series: its records are measured as fragments, and rows of series represent them.
+#[test]
+fn records_that_series_represent_are_not_lost() {
+    let of = |represented: u64, released: u64, monitored: u64, suppressed: u64, unreadable: u64| {
+        let telemetry = telemetry();
+        let reasons = [(SuppressionReason::Monitoring, monitored), (SuppressionReason::Quiet, suppressed)];
+        BatchCommitted(BatchReport {
+            consumed: released + monitored + suppressed + unreadable,
+            released,
+            suppressed: reasons.into_iter().collect(),
+            dead_lettered: [(RejectionReason::WrongType, unreadable)].into_iter().collect(),
+            ..BatchReport::default()
+        })
+        .emit(&telemetry);
+        SeriesPublished {
+            best: SeriesRecords { records: 100, represented, ..SeriesRecords::default() },
+            ..SeriesPublished::default()
+        }
+        .emit(&telemetry);
+        telemetry.share_lost(Settled::ByTheState, 0)
+    };
+    assert!((of(50, 0, 198, 0, 1) - 0.01).abs() < 1e-12, "1 of 99 represented ones and itself");
+    assert!((of(0, 0, 198, 0, 1) - 1.0).abs() < 1e-12, "no row represents a record");
+    assert!(of(50, 0, 198, 0, 0).abs() < 1e-12);
+    assert!((of(50, 2, 0, 196, 1) - 0.01).abs() < 1e-12, "fragments and series: series lose fewer");
+    assert!((of(1, 150, 0, 48, 2) - 0.25).abs() < 1e-12, "fragments lose fewer");
+    assert!(serde_json::to_value(SeriesPublished::default()).expect("JSON").get("people_seen").is_none());
+}

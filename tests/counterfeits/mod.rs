@@ -4,7 +4,7 @@ mod over_batches;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::Arc;
 use throng::codec::CatalogGroup;
 use throng::records::codebook::Codebook;
@@ -73,7 +73,7 @@ const CEILING: &str =
     "[privacy]\nk = 2\n[anonymize]\nsuppression_limit = 0.05\n[anonymize.ceiling]\nlines = 5\nh = 0.2\nshare = 0.05\n";
 
 fn throng(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.current_dir(folder).args(args).env_remove("THRONG_SECRET").envs(env.iter().copied());
     command.output().expect("it starts")
 }

@@ -7,6 +7,7 @@ Needs prometheus in PATH and Kafka's jars (`./dev setup test` fetches both); wit
 import json
 import os
 import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -24,12 +25,13 @@ SHORT = (("[$__rate_interval]", "[20s]"), ("[$__range]", "[1m]"), ("[1h]", "[20s
 
 
 def free_ports(count):
-    with_port = [socket.socket() for _ in range(count)]
-    for one in with_port:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in with_port]
-    for one in with_port:
-        one.close()
+    # Below the ports of connections, with room for a controller 10,000 ports above.
+    ports = []
+    while len(ports) < count:
+        port = random.randrange(10_000, 22_000)
+        with socket.socket() as one:
+            if port not in ports and one.connect_ex(("127.0.0.1", port)) != 0:
+                ports.append(port)
     return ports
 
 

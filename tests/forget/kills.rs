@@ -5,7 +5,7 @@ use crate::forget::opened::{Opened, databases};
 use crate::forget::{forget, receipt};
 use crate::support::binary::Place;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// In their order; behind the name it is done.
 pub const POINTS: [&str; 5] =
@@ -29,7 +29,7 @@ fn killed_at_any_point_at_rest_it_is_done_or_not_begun() {
         let names = spelled(&place, &person);
         let would = receipt(&forget(&place, &[], &["--json", "--dry-run", &person], ""));
         assert!(count(&would) > 0);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         command.args(["forget", "-c", "throng.toml", &person]);
         place.surround(&mut command, &[]);
         command.env("FAILPOINTS", format!("{point}=return")).stdout(Stdio::null()).stderr(Stdio::null());

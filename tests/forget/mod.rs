@@ -14,14 +14,14 @@ mod whole;
 use crate::support::binary::{Outcome, Place, Process};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// The token of the pages.
 pub const TOKEN: &str = "a-token-of-the-tests-and-of-nobody-else";
 
 /// `throng forget` in a place, with what is written to its standard input.
 pub fn forget(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], input: &str) -> Outcome {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(["forget", "-c", "throng.toml"]).args(arguments);
     place.surround(&mut command, overrides);
     let mut child =

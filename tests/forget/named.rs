@@ -7,11 +7,11 @@ use crate::support::binary::{Place, get, series};
 use crate::support::canaries::Canaries;
 use crate::support::daemon::{Daemon, Stage, finished, records};
 use crate::support::kafka::{Broker, Record, unique};
+use crate::support::ports::free_port;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ impl Scene {
 
     fn instance(&self, name: &'static str, interval: &str) -> Instance {
         let file = self.stage.configure(name, 2, 40, "100ms");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let port = free_port();
         let text = fs::read_to_string(&file).expect("the configuration");
         let listen = "listen = \"127.0.0.1:0\"\n";
         assert!(text.contains(listen));

@@ -4,17 +4,17 @@ use crate::forget::opened::Opened;
 use crate::forget::{TOKEN, kills::POINTS};
 use crate::support::daemon::{Daemon, Stage, finished, records};
 use crate::support::kafka::Broker;
+use crate::support::ports::free_port;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const SECRET: &[u8] = b"a secret of the tests, and of nobody else";
 /// Records that come while each of the points is tried.
 const PART: usize = 200;
 
 fn forget(stage: &Stage, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.arg("forget").arg("-c").arg(stage.dir.path().join("only.toml")).args(arguments);
     command.env_remove("FAILPOINTS").output().expect("it runs")
 }
@@ -24,7 +24,7 @@ fn threat_33_from_topic_to_topic_every_record_takes_effect_once_whatever_is_eras
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 2).with_static_membership();
     let file = stage.configure("only", 2, 40, "100ms");
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let port = free_port();
     let token = stage.dir.path().join("token");
     fs::write(&token, TOKEN).expect("the token");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("a file of ours");

@@ -14,6 +14,7 @@ use std::path::Path;
 use scene::{K, PEOPLE, SCHEMA, Scene, file, forward, framed, heart_rates};
 use serde_json::Value;
 use support::kafka::{Broker, Record, unique};
+use support::ports::free_port;
 use support::registry::{Registry, client};
 use throng::codec::{Field, JsonCodec, Limits};
 use throng::records::based::Resolved;
@@ -80,9 +81,7 @@ fn a_registry_that_does_not_answer_holds_records_up_and_loses_none() {
     .map(str::to_owned);
     client(&produce.each_ref().map(String::as_str), &heart_rates(5));
     // A port at which nobody listens, until the proxy does.
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let port = listener.local_addr().expect("its address").port();
-    drop(listener);
+    let port = free_port();
     let more = format!("[registry]\nurl = \"http://127.0.0.1:{port}/apis/ccompat/v7\"");
     let mut daemon = scene.start("format = \"avro\"\nkey_format = \"avro\"", "", &more);
     std::thread::sleep(std::time::Duration::from_secs(6));

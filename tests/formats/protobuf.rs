@@ -201,7 +201,7 @@ fn number_of(schema: &str, field: &str) -> u32 {
 
 /// What `throng check --output-schema` prints for a scene, compiled.
 fn printed(scene: &Scene) -> prost_reflect::MessageDescriptor {
-    let said = std::process::Command::new(env!("CARGO_BIN_EXE_throng"))
+    let said = crate::support::binary::throng()
         .args(["check", "--output-schema", "-c"])
         .arg(scene.config())
         .output()

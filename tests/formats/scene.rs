@@ -3,6 +3,7 @@
 use crate::support::binary::get;
 use crate::support::daemon::Daemon;
 use crate::support::kafka::{Broker, unique};
+use crate::support::ports::free_port;
 use crate::support::registry::client;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -45,7 +46,7 @@ impl Scene {
             letters: unique("letters"),
             group: unique("group"),
             max_age: "5m",
-            port: TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port(),
+            port: free_port(),
         };
         broker.create_topic(&scene.raw, 1, false);
         broker.create_topic_with(&scene.out, 2, &[("retention.ms", "-1")]);

@@ -69,6 +69,7 @@ impl Bench {
             quasi: quasi.to_vec(),
             sensitive: sensitive.to_vec(),
             insensitive: vec![],
+            ranges: false,
         };
         let shapes = match groups {
             0 => vec![shape("all", &[0], &[1])],
@@ -96,6 +97,7 @@ impl Bench {
             protected: Vec::new(),
             narrowing: None,
             lines: LineLimit::None,
+            ranges: false,
             shown_beside: Vec::new(),
             holders_beside: Holders::default(),
         };

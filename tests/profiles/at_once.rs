@@ -21,7 +21,7 @@ fn profiles(people: std::ops::Range<usize>) -> String {
 
 /// The exit code, and all that is said.
 fn throng(place: &Place, arguments: &[&str]) -> (Option<i32>, String) {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(arguments);
     place.surround(&mut command, &[]);
     let out = command.output().expect("it runs");

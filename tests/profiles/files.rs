@@ -105,7 +105,7 @@ fn a_configuration_is_tried_on_a_sample_with_its_profiles() {
     let place = Place::new(SCHEMA, JOIN);
     place.write("profiles.csv", profiles(&(0..6).map(|p| (p, "34", "f")).collect::<Vec<_>>()));
     place.write("in.ndjson", visits(0..6));
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(["check", "-c", "throng.toml", "--sample", "in.ndjson"]);
     place.surround(&mut command, &[]);
     let out = command.output().expect("it runs");
@@ -146,7 +146,7 @@ fn a_source_with_a_header_lacks_what_profiles_have() {
     let source = (0..6).fold("person,ward\n".to_owned(), |text, p| text + &format!("p{p},east\n"));
     place.write("in.csv", source);
     let csv = [("SOURCE__PATH", "in.csv"), ("SOURCE__FORMAT", "csv")];
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(["check", "-c", "throng.toml"]);
     place.surround(&mut command, &csv);
     let out = command.output().expect("it runs");

@@ -10,7 +10,7 @@ fn refused(schema: &str, more: &str, overrides: &[(&str, &str)], wanted: &str) {
 fn refused_with(options: &[&str], schema: &str, more: &str, overrides: &[(&str, &str)], wanted: &str) {
     let place = Place::new(schema, more);
     place.write("in.ndjson", "{\"person\":\"p1\",\"ward\":\"east\"}\n");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     command.args(["check", "-c", "throng.toml"]).args(options);
     place.surround(&mut command, overrides);
     let out = command.output().expect("it runs");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// 400 people; few are above 29, three are of `Ee`, and all in the south have the gout.
 fn csv() -> String {
@@ -35,7 +35,7 @@ fn folder(schema: &str, anonymize: &str) -> tempfile::TempDir {
 }
 
 fn run(folder: &Path, args: &[&str]) -> (Output, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_throng"))
+    let output = crate::support::binary::throng()
         .current_dir(folder)
         .args(["anonymize", "in.csv", "-c", "config.toml"])
         .args(args)

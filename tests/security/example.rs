@@ -4,10 +4,9 @@ use crate::security::certificates::authority;
 use crate::security::scene::write_secret;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 fn check(folder: &Path) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    let mut command = crate::support::binary::throng();
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
         command.env_remove(name);
     }

@@ -63,11 +63,7 @@ fn a_check_tries_the_settings_without_a_broker() {
             stage.properties = "\"socket.keepalive.enabel\" = \"canary-1\"".to_owned();
         }
         let file = stage.configure("only", 0, 40, "1h");
-        let done = std::process::Command::new(env!("CARGO_BIN_EXE_throng"))
-            .args(["check", "-c"])
-            .arg(file)
-            .output()
-            .expect("it runs");
+        let done = crate::support::binary::throng().args(["check", "-c"]).arg(file).output().expect("it runs");
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         let expected_code = if expected.is_some() { 2 } else { 0 };
         assert_eq!(done.status.code(), Some(expected_code), "{security}: {said}");

@@ -7,6 +7,7 @@ use crate::security::scene::{BATCH, PASSWORD, Scene, TOTAL, write_secret};
 use crate::support::binary::get;
 use crate::support::daemon::{Stage, finish, finished, records};
 use crate::support::kafka::unique;
+use crate::support::ports::free_port;
 
 /// Nothing that is secret stands in what the daemon says and keeps.
 pub fn keeps_quiet(stage: &Stage, secrets: &[&str]) {
@@ -112,7 +113,7 @@ fn a_daemon_that_is_refused_waits_says_so_and_goes_on() {
     write_secret(&file, PASSWORD);
     let security = scene.as_user("scram-sha-512", &user).replace(&scene.file("password"), &file.display().to_string());
     let stage = scene.stage("SASL", &user, &security);
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+    let port = free_port();
     let path = stage.configure("only", 0, BATCH, "1h");
     let text =
         fs::read_to_string(&path).expect("the configuration").replace("127.0.0.1:0", &format!("127.0.0.1:{port}"));

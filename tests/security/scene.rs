@@ -1,7 +1,6 @@
 //! A real broker with a throw-away authority, a listener of every kind, and nobody who may do anything.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -11,6 +10,7 @@ use super::admin::{May, Right, With, grant};
 use super::certificates::{Wanted, authority, certificate, key_set};
 use crate::support::daemon::{Daemon, Stage, records};
 use crate::support::kafka::{Broker, unique};
+use crate::support::ports::free_port;
 
 /// Passwords and the like, which must be found nowhere.
 pub const PASSWORD: &str = "canary-password-7718";
@@ -72,9 +72,7 @@ impl Scene {
         for entry in fs::read_dir(&dir).expect("our folder").flatten() {
             fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)).expect("our file");
         }
-        // All at once: a port that was let go may be given again.
-        let held = LISTENERS.map(|(name, _)| (name, TcpListener::bind("127.0.0.1:0").expect("a free port")));
-        let ports = held.map(|(name, held)| (name, held.local_addr().expect("a bound port").port()));
+        let ports = LISTENERS.map(|(name, _)| (name, free_port()));
         let broker = Broker::start_with(&|port, controller| properties(&dir, &ports, port, controller))?;
         Some(Self { broker, dir, ports, _home: home })
     }

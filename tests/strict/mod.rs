@@ -11,7 +11,13 @@ use stream::{Outcome, Settings, Table};
 use throng::anonymity::planner::GroupShape;
 
 fn shape(name: &str, quasi: &[usize], sensitive: &[usize]) -> GroupShape {
-    GroupShape { name: name.into(), quasi: quasi.to_vec(), sensitive: sensitive.to_vec(), insensitive: vec![] }
+    GroupShape {
+        name: name.into(),
+        quasi: quasi.to_vec(),
+        sensitive: sensitive.to_vec(),
+        insensitive: vec![],
+        ranges: false,
+    }
 }
 
 /// What the observer finds in all spaces, in the batches that the guard between groups did not touch.

@@ -185,6 +185,7 @@ fn terms(plan: &Plan, names: &GroupNames) -> Vec<GroupTerms> {
         base,
         sensitive_bases: names.sensitive_bases.clone(),
         lines: LineLimit::None,
+        ranges: false,
         shown_beside: Vec::new(),
         holders_beside: Holders::default(),
         protected: Vec::new(),

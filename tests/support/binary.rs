@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use super::ports::free_port;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -40,6 +42,16 @@ max_records = 50
 log_level = "trace"
 "#;
 
+/// Accepts releases of a few records: the tests of `release.min_represented` are in `forms`.
+const ANY_SHARE: (&str, &str) = ("THRONG__RELEASE__MIN_REPRESENTED", "0");
+
+/// A command of the binary that accepts every release, however few records it represents.
+pub fn throng() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+    command.env(ANY_SHARE.0, ANY_SHARE.1);
+    command
+}
+
 /// A directory with a schema, a configuration and a secret, in which the binary runs.
 pub struct Place {
     home: TempDir,
@@ -51,7 +63,7 @@ impl Place {
     /// A place with this schema; `more` is added to the configuration (tables that it does not have yet).
     pub fn new(schema: &str, more: &str) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let port = free_port();
         let place = Self { home, port };
         place.write("schema.toml", schema);
         place.write("throng.toml", format!("{SETTINGS}listen = \"127.0.0.1:{port}\"\n{more}"));
@@ -96,7 +108,7 @@ impl Place {
 
     /// `throng run` with more arguments and overrides (`PRIVACY__K`).
     pub fn command(&self, overrides: &[(&str, &str)], arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = throng();
         command.args(["run", "-c", "throng.toml"]).args(arguments);
         self.surround(&mut command, overrides);
         command
@@ -111,6 +123,7 @@ impl Place {
         if let Ok(tuning) = fs::read_to_string(self.path("throng.tuning")) {
             command.env("THRONG_TUNING", tuning);
         }
+        command.env(ANY_SHARE.0, ANY_SHARE.1);
         command.envs(overrides.iter().map(|(name, value)| (format!("THRONG__{name}"), value)));
     }
 

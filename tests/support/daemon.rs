@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -291,7 +291,7 @@ impl Daemon {
     /// The same, with more of an environment. A file beside the configuration, `.tuning`, has values of what is not configured.
     pub fn start_in(config: &Path, arguments: &[&str], crash: Option<&str>, environment: &[(&str, &Path)]) -> Self {
         let log = config.with_extension(unique("log"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        let mut command = crate::support::binary::throng();
         command.arg("run").arg("-c").arg(config).args(arguments);
         command.env_remove("FAILPOINTS").stdin(input(config)).stdout(Stdio::null());
         command.stderr(fs::File::create(&log).expect("a log file"));

@@ -4,7 +4,6 @@ use super::binary::{Place, Process, series};
 use super::kafka::{Broker, Record, Stored, unique};
 use super::schemas::schema;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub const SCHEMA: &str = schema!("visits"; person, text "city");
@@ -241,7 +240,7 @@ pub fn people(city: &'static str, from: usize, many: usize) -> Vec<(String, &'st
 
 /// So many synthetic wearable records, the same ones always, in turn for each of the partitions.
 pub fn wearable(records: usize, partitions: i32) -> Vec<Record> {
-    let input = Command::new(env!("CARGO_BIN_EXE_throng"))
+    let input = crate::support::binary::throng()
         .args(["generate", "wearable", "--records", &records.to_string(), "--seed", "5", "-o", "-"])
         .output()
         .expect("records");

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +25,7 @@ use rdkafka::{ClientContext, Offset, TopicPartitionList};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::copies;
+use super::ports::free_port;
 
 #[path = "topics.rs"]
 mod topics;
@@ -148,7 +148,7 @@ impl Broker {
             assert!(formatted.is_dir(), "there is no {}; run `./dev kafka fetch`", formatted.display());
             copies::tree(&formatted, &dir.join("data"));
             rename_cluster(&dir.join("data/meta.properties"));
-            let [port, controller_port, proxied] = free_ports();
+            let [port, controller_port, proxied] = [(); 3].map(|()| free_port());
             let proxied = proxy.map(|proxy| (proxied, proxy));
             let added = added(port, controller_port);
             let broker =
@@ -531,12 +531,6 @@ fn all_stopped(tasks: &Path) -> bool {
         // The state follows the name, which is in parentheses and may hold any letter.
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
     })
-}
-
-/// Different ports that nobody listens on now.
-fn free_ports() -> [u16; 3] {
-    let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    held.map(|held| held.local_addr().expect("a bound port").port())
 }
 
 /// Every broker is a cluster of its own, although all of them are copies of one formatted directory.

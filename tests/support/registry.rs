@@ -3,11 +3,13 @@
 //! Both come from `.tools` (`./dev kafka fetch`, which `./dev test` does by itself).
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+use super::ports::free_port;
 
 const START: Duration = Duration::from_secs(180);
 
@@ -52,7 +54,7 @@ impl Registry {
             .map(|entry| entry.path())
             .find(|path| path.to_string_lossy().ends_with("-runner.jar"))
             .expect("the registry's jar");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        let port = free_port();
         let keeper = Command::new("sh")
             .args(["-c", KEEPER, "keeper", "java", "-Xmx384m"])
             .arg(format!("-Dquarkus.http.port={port}"))

@@ -14,6 +14,7 @@ impl Bench {
             quasi: terms.attributes.clone(),
             sensitive: Vec::new(),
             insensitive: Vec::new(),
+            ranges: false,
             ladder: Vec::new(),
         };
         let plan = Plan::blank(self.terms.iter().map(group).collect());

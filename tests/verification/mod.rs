@@ -87,6 +87,7 @@ impl Bench {
             quasi: quasi.to_vec(),
             sensitive: sensitive.to_vec(),
             insensitive: vec![],
+            ranges: false,
         };
         let shapes = [shape("where", &[1, 2], &[]), shape("how", &[3], &[4])];
         let settings = PlannerSettings {
@@ -117,6 +118,7 @@ impl Bench {
                 base,
                 sensitive_bases: group_names.sensitive_bases.clone(),
                 lines: LineLimit::default(),
+                ranges: false,
                 shown_beside: Vec::new(),
                 holders_beside: Holders::default(),
                 protected: Vec::new(),

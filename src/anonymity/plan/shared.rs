@@ -70,7 +70,14 @@ mod tests {
 
     fn group(name: &str, quasi: &[usize]) -> Group {
         let ladder = vec![Node { levels: vec![1; quasi.len()], loss: 0.5 }];
-        Group { name: name.to_owned(), quasi: quasi.to_vec(), sensitive: vec![], insensitive: vec![], ladder }
+        Group {
+            name: name.to_owned(),
+            quasi: quasi.to_vec(),
+            sensitive: vec![],
+            insensitive: vec![],
+            ladder,
+            ranges: false,
+        }
     }
 
     #[test]

@@ -163,7 +163,9 @@ pub fn gather(
     let report = found.complete.then(|| evidence_of(&triage.compare(&minimal)));
     let aggregation = aggregate(&model, &table, &all);
     let shared = plan.shared();
-    let losses = plan.groups.iter().map(|group| group.without(&shared)).filter(|(own, _)| !own.is_empty());
+    // Of ranges nothing is expected: they have no ladder.
+    let laddered = plan.groups.iter().filter(|group| !group.ranges);
+    let losses = laddered.map(|group| group.without(&shared)).filter(|(own, _)| !own.is_empty());
     let losses = losses.map(|(own, ladder)| (own.len() as f64, expected_loss(&own, &ladder, sample, books, settings)));
     let (weight, loss) = losses.fold((0.0, 0.0), |(weight, sum), (width, loss)| (weight + width, sum + width * loss));
     Ok(Evidence {

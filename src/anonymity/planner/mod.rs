@@ -37,6 +37,8 @@ pub struct GroupShape {
     pub sensitive: Vec<usize>,
     /// Attributes that leave as they are.
     pub insensitive: Vec<usize>,
+    /// Classes show their own ranges, and not the levels of a ladder.
+    pub ranges: bool,
 }
 
 impl GroupShape {
@@ -48,6 +50,7 @@ impl GroupShape {
             sensitive: self.sensitive.clone(),
             insensitive: self.insensitive.clone(),
             ladder: Vec::new(),
+            ranges: self.ranges,
         }
     }
 }
@@ -78,7 +81,8 @@ pub fn make_plan(
         .map(|shape| {
             let own: Vec<usize> = own(shape);
             let settings = if own.len() < shape.quasi.len() { shared.within(*settings) } else { *settings };
-            let ladder = build_ladder(&own, &identifiers, sample, books, &settings);
+            let ladder =
+                if shape.ranges { Vec::new() } else { build_ladder(&own, &identifiers, sample, books, &settings) };
             Group { ladder: shared.beside(&shape.quasi, ladder), ..shape.without_ladder() }
         })
         .collect();

@@ -4,9 +4,9 @@
 //! `crowd` non-zero entries: order the atoms by their numbers and look at the new members of the last one of the combination.
 
 use super::grouping::alike;
-use super::state::{Atom, Cohort, Membership, Participant};
+use super::state::{Atom, Cohort, Membership, Participant, digest_end};
 use super::step::Step;
-use super::terms::DAY_MS;
+use super::terms::{DAY_MS, SeriesTerms};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Days with data after the warm-up from which a person waits for no more than two crowds, and from which for one.
@@ -33,9 +33,12 @@ struct Candidate {
 impl Step<'_> {
     /// Forms cohorts of the people in the pool as of `now_ms`.
     pub(super) fn form_cohorts(&mut self, now_ms: i64) {
+        self.load_cohorts();
         let mut pools: BTreeMap<Vec<String>, Vec<Candidate>> = BTreeMap::new();
+        // Somebody erased who has come back is no new member.
+        let erased: BTreeSet<u16> = self.cohorts.values().flat_map(|cohort| cohort.erased.iter().copied()).collect();
         for subject in self.everybody() {
-            if let Some((stratum, candidate)) = self.candidate(subject, now_ms) {
+            if let Some((stratum, candidate)) = self.candidate(subject, &erased, now_ms) {
                 pools.entry(stratum).or_default().push(candidate);
             }
         }
@@ -47,7 +50,7 @@ impl Step<'_> {
     }
 
     /// The person as a candidate; none who is a member, has too little data, or has not been seen of late.
-    fn candidate(&self, subject: u64, now_ms: i64) -> Option<(Vec<String>, Candidate)> {
+    fn candidate(&self, subject: u64, erased: &BTreeSet<u16>, now_ms: i64) -> Option<(Vec<String>, Candidate)> {
         let terms = &self.terms.cohorts;
         let person = self.person(subject)?;
         let is_ready = person.membership == Membership::Waiting
@@ -68,24 +71,33 @@ impl Step<'_> {
             }
         };
         let (start, draw) = (start.unwrap_or(0), (self.draw)(u128::from(subject)));
-        let (is_veteran, days) = (person.is_veteran, person.days);
+        let (is_veteran, days) = (person.is_veteran || erased.contains(&digest_end(subject)), person.days);
         let candidate = Candidate { subject, is_veteran, days, start, worn, features, draw };
         Some((person.stratum.clone(), candidate))
     }
 
     /// By channel, whether the person has enough values of it.
-    pub(super) fn worn(&self, subject: u64, person: &Participant) -> Vec<bool> {
-        let known = self.foreknown.get(&subject);
+    fn worn(&self, subject: u64, person: &Participant) -> Vec<bool> {
         let mut worn = Vec::with_capacity(self.terms.channels());
         for series in &self.terms.series {
             for _ in 0..series.channels() {
-                let channel = worn.len();
-                let past = person.histories.get(channel).map_or(0, |history| history.values);
-                let values = known.map_or(past, |known| past.saturating_add(known.channels[channel].values));
-                worn.push(values >= series.min_values);
+                worn.push(self.has_worn(subject, person, worn.len(), series));
             }
         }
         worn
+    }
+
+    /// Whether the person has enough values of a channel of the series.
+    pub(super) fn has_worn(&self, subject: u64, person: &Participant, channel: usize, series: &SeriesTerms) -> bool {
+        let past = person.histories.get(channel).map_or(0, |history| history.values);
+        // Values of the job are part of the history once their bucket is closed.
+        let values = self.foreknown.get(&subject).map_or(past, |known| {
+            let known = &known.channels[channel];
+            // Rows of moments count by epoch, and no epoch is of two jobs.
+            let is_of_epoch = series.moments.is_some();
+            if is_of_epoch { known.past.max(known.values) } else { known.past.saturating_add(known.values) }
+        });
+        values >= series.min_values
     }
 
     /// Divides a pool into cohorts, each a list of atoms; nobody where the pool is too small.
@@ -139,7 +151,7 @@ impl Step<'_> {
         let token = (self.draw)(u128::from(number) | 1 << 100);
         let token = format!("{:016x}", token as u64);
         let sets = vec![None; self.terms.channels()];
-        let cohort = Cohort { token, stratum, atoms, sets, is_retired: false, seen_ms: now_ms };
+        let cohort = Cohort { token, stratum, atoms, sets, erased: Vec::new(), is_retired: false, seen_ms: now_ms };
         self.cohorts.insert(number, cohort);
         self.changed_cohorts.insert(number);
     }

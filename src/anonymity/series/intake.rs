@@ -29,23 +29,27 @@ impl Step<'_> {
     pub fn take_in(&mut self, readings: &Readings, clock_ms: Option<i64>) {
         for (row, (&subject, &time)) in readings.subjects.iter().zip(&readings.times).enumerate() {
             let Some(time_ms) = time.filter(|_| subject != 0) else {
-                self.head.totals.unplaced += 1;
+                self.head.counts.iter_mut().for_each(|of_series| of_series.unplaced += 1);
                 continue;
             };
             if clock_ms.is_some_and(|clock| time_ms > clock) {
-                self.head.totals.early += 1;
+                self.head.counts.iter_mut().for_each(|of_series| of_series.early += 1);
+                self.drop_record(row);
                 continue;
             }
-            if self.person(subject).is_none()
-                && self.people_known() * self.terms.channels() >= self.terms.cohorts.max_histories
-            {
-                self.head.totals.over_limit += self.terms.series.len() as u64;
-                self.dropped.extend((0..self.terms.series.len()).map(|series| (row, series)));
-                continue;
+            let has_room = self.person(subject).is_some()
+                || self.people_known() * self.terms.weight_of_person() < self.terms.cohorts.max_histories;
+            let has_advanced = has_room && self.advance_front(subject, time_ms);
+            if has_room {
+                self.meet(subject, time_ms, readings.strata.get(&subject));
             }
-            let has_advanced = self.advance_front(subject, time_ms);
-            self.meet(subject, time_ms, readings.strata.get(&subject));
             for series in 0..self.terms.series.len() {
+                // A series with noise remembers nobody, so that no person takes the place of another.
+                if !has_room && self.terms.series[series].noise.is_none() {
+                    self.head.counts[series].over_limit += 1;
+                    self.dropped.insert((row, series));
+                    continue;
+                }
                 let value = |attribute: usize| readings.values[attribute][row];
                 if !self.contribute(series, subject, time_ms, value) {
                     self.dropped.insert((row, series));
@@ -55,6 +59,11 @@ impl Step<'_> {
                 self.close_due(false);
             }
         }
+    }
+
+    /// Notes that a record contributes to no series.
+    fn drop_record(&mut self, row: usize) {
+        self.dropped.extend((0..self.terms.series.len()).map(|series| (row, series)));
     }
 
     /// Keeps the latest event times of `crowd` different people: fewer than that many cannot close a bucket for the others. Returns
@@ -107,7 +116,7 @@ impl Step<'_> {
         let terms = &self.terms.series[series];
         let bucket = terms.bucket(time_ms);
         if terms.end(bucket) <= self.head.closed_ms[series] {
-            self.head.totals.late += 1;
+            self.head.counts[series].late += 1;
             return false;
         }
         let width = terms.signals.len();
@@ -121,7 +130,7 @@ impl Step<'_> {
                 || !is_batch
                     && buckets.iter().filter(|open| open.series == series_number).count() >= MAX_OPEN_BUCKETS =>
             {
-                self.head.totals.over_limit += 1;
+                self.head.counts[series].over_limit += 1;
                 return false;
             }
             None => {
@@ -137,7 +146,7 @@ impl Step<'_> {
             let value = value(signal.attribute);
             if value.is_finite() {
                 partial.count += 1;
-                partial.sum += value;
+                partial.sum += value.clamp(signal.range.0, signal.range.1);
             }
         }
         self.cells += if is_new { width } else { 0 };
@@ -145,11 +154,13 @@ impl Step<'_> {
     }
 }
 
-/// Value of a person, signal and bucket: the mean of the values, clipped to the signal's range; none without values, or where
-/// their sum is beyond a double.
-#[must_use]
-pub fn contribution(partial: Partial, (low, high): (f64, f64)) -> Option<f64> {
-    (partial.count > 0 && partial.sum.is_finite()).then(|| (partial.sum / f64::from(partial.count)).clamp(low, high))
+impl Partial {
+    /// Value of a person, signal and bucket: the mean of the values, each clipped to the signal's range; none without values, or where
+    /// their sum is beyond a double.
+    #[must_use]
+    pub fn value(self, (low, high): (f64, f64)) -> Option<f64> {
+        (self.count > 0 && self.sum.is_finite()).then(|| (self.sum / f64::from(self.count)).clamp(low, high))
+    }
 }
 
 impl Participant {

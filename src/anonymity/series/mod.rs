@@ -9,12 +9,22 @@
 //! | `grouping` | groups of people who are alike (MDAV) |
 //! | `cohorts` | admission, the draw of cohorts, retirement |
 //! | `publish` | closing of buckets: fill, contributor sets, rows |
+//! | `bins` | shares in intervals, where a sum is dominated |
+//! | `noise`, `noise_terms`, `noise_draw` | rows of everybody with differential privacy: closing, budget, draws |
+//! | `moments` | means and covariances of all signals, for models |
 //! | `statistics` | mean, deviation, quartiles, dominance, rounding |
-//! | `row` | a published row as JSON |
+//! | `row`, `drawn` | a published row as it is written, and for a chart |
 
+mod bins;
 mod cohorts;
+mod drawn;
 mod grouping;
 mod intake;
+mod moments;
+mod nested;
+mod noise;
+mod noise_draw;
+mod noise_terms;
 mod propose;
 mod publish;
 mod row;
@@ -23,12 +33,20 @@ mod statistics;
 mod step;
 mod terms;
 
+#[cfg(test)]
+mod twin_tests;
+
 pub use intake::Readings;
+pub use noise_terms::{DELTA, GRID_STEPS, NoiseScale, divides_week, epsilon_of, noisy_mean, on_grid, rho_of};
 pub use propose::propose;
 pub use publish::CARRY;
-pub use row::{ColumnType, RowFormat, SeriesRow, columns};
+pub use row::{ColumnType, MomentStatistic, NoisyStatistic, RowFormat, SeriesRow, Statistic, columns, read_text};
 pub use state::{
-    Atom, Cohort, Head, History, Membership, OpenBucket, Partial, Participant, SeriesChanges, SeriesState, Totals,
+    Atom, Cohort, Epochs, Head, History, Membership, OpenBucket, Partial, Participant, PersonMoments, SeriesChanges,
+    SeriesState, Totals, WeekSpent, digest_end,
 };
+pub use statistics::MeanStatistic;
 pub use step::{Draw, SeriesProposal};
-pub use terms::{CohortTerms, Cycle, DAY_MS, SeriesTerms, Signal, Terms};
+pub use terms::{
+    CohortTerms, Cycle, DAY_MS, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesTerms, Signal, Terms, moment_count,
+};

@@ -5,8 +5,8 @@ use super::state::SeriesState;
 use super::step::{Draw, SeriesProposal, Step};
 use super::terms::Terms;
 
-/// Adds the records of a batch and closes the buckets that it completes. With `is_end` the source has ended: of a job over files all
-/// buckets close.
+/// Adds the records of a batch and closes the buckets that it completes. With `is_end` nothing comes after the batch, and all buckets
+/// close.
 #[must_use]
 pub fn propose(
     terms: &Terms,

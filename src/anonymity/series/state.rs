@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Values of one person in one channel so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// Buckets with a value.
+    /// Buckets with a value; of a series with moments the rows of the epoch with most.
     pub values: u32,
     /// Mean over these buckets.
     pub mean: f64,
@@ -42,6 +42,27 @@ pub struct Participant {
     pub last_day: i64,
     /// By channel, over all series.
     pub histories: Vec<History>,
+    /// By series; empty before the first row of a series with moments.
+    pub moments: Vec<PersonMoments>,
+    /// A value of the person is part of a published row with noise.
+    pub is_in_noise: bool,
+}
+
+/// Rows of one person in one epoch, and in the epochs before. A row is a bucket with a value of every signal of the series.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PersonMoments {
+    /// Start of the epoch of the latest row.
+    pub epoch: i64,
+    /// Rows in it.
+    pub rows: u32,
+    /// Records of these rows.
+    pub records: u32,
+    /// Sums over them: of each signal, then of the product of each pair of signals.
+    pub sums: Vec<f64>,
+    /// Earlier epochs with enough rows.
+    pub epochs: u32,
+    /// Mean over these epochs of the means over their rows.
+    pub past: Vec<f64>,
 }
 
 /// Sum and number of the values of one person, signal and bucket.
@@ -84,6 +105,9 @@ pub struct Cohort {
     pub atoms: Vec<Atom>,
     /// By channel over all series: the atoms of the locked contributor set as bits; none before the first publication.
     pub sets: Vec<Option<u16>>,
+    /// Last 16 bits of the digests of erased members: a person with such a digest counts as no new member of an atom. About one person in
+    /// 65,536 has them by chance, and nobody is named by them.
+    pub erased: Vec<u16>,
     /// Retired cohorts publish nothing; their atoms stay for the rule of new members.
     pub is_retired: bool,
     /// End of the last bucket in which enough members were present, or of the one at which the cohort was formed.
@@ -100,10 +124,10 @@ impl Cohort {
     /// Removes members, and retires a cohort that has lost any.
     pub fn remove_members(&mut self, is_gone: impl Fn(u64) -> bool) {
         for atom in &mut self.atoms {
-            let before = atom.members.len();
-            atom.members.retain(|member| !is_gone(*member));
-            self.is_retired |= atom.members.len() < before;
+            let gone = atom.members.extract_if(.., |member| is_gone(*member));
+            self.erased.extend(gone.map(digest_end));
         }
+        self.is_retired |= !self.erased.is_empty();
     }
 
     /// All members.
@@ -119,19 +143,54 @@ pub struct Head {
     pub front: Vec<(u64, i64)>,
     /// By series: all buckets that end here or earlier are closed; the lowest number before the first.
     pub closed_ms: Vec<i64>,
-    /// By channel over all series: the rounding step; none before the first publication.
-    pub steps: Vec<Option<f64>>,
-    /// Counts since the state was made.
-    pub totals: Totals,
+    /// By series: epochs of its moments.
+    pub epochs: Vec<Epochs>,
+    /// By series: budget of noise that is spent.
+    pub noise: Vec<WeekSpent>,
+    /// People of published rows with noise.
+    pub noise_people: u64,
+    /// By series: counts since the state was made.
+    pub counts: Vec<Totals>,
+    /// The terms under which the state was made, as [`Terms::identity`] writes them.
+    pub identity: String,
 }
 
-/// Counts of the series since the state was made.
+/// Epochs of the moments of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epochs {
+    /// Start of the epoch with rows that is not closed.
+    pub open: Option<i64>,
+    /// Epochs that start before are closed; the lowest number before the first.
+    pub closed_ms: i64,
+    /// Records in closed buckets of the open epoch. They count once it closes: before, none of them can be represented.
+    pub records: u64,
+    /// Of these, records of people in their warm-up.
+    pub warming_up: u64,
+}
+
+impl Default for Epochs {
+    fn default() -> Self {
+        Self { open: None, closed_ms: i64::MIN, records: 0, warming_up: 0 }
+    }
+}
+
+impl Head {
+    /// Counts of all series together: a record counts once for each series.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.counts.iter().fold(Totals::default(), |sum, of_series| sum.plus(of_series))
+    }
+}
+
+/// Counts of a series since the state was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Records in closed buckets, once for each series.
+    /// Records in closed buckets, of a series with moments in closed epochs.
     pub records: u64,
-    /// Of these, records of people whose contribution is part of a published row.
+    /// Of these, records whose contribution is part of a published row.
     pub represented: u64,
+    /// Of these, records of people in their warm-up.
+    pub warming_up: u64,
     /// Records that came after their bucket was closed.
     pub late: u64,
     /// Records whose event time is ahead of the clock.
@@ -142,10 +201,71 @@ pub struct Totals {
     pub over_limit: u64,
     /// Rows published.
     pub rows: u64,
-    /// Rows withheld because too few members were present.
+    /// Rows withheld because too few members were present, or for a noisy count that is too small.
     pub too_few: u64,
-    /// Rows withheld because one or two members dominate the sum.
+    /// Sums that were published as shares of intervals because one or two members dominate them.
+    pub binned: u64,
+    /// Sums that were withheld because one or two members dominate them, and no intervals hold enough members.
     pub dominated: u64,
+}
+
+impl Totals {
+    /// Counts of both.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            records: self.records + other.records,
+            represented: self.represented + other.represented,
+            warming_up: self.warming_up + other.warming_up,
+            late: self.late + other.late,
+            early: self.early + other.early,
+            unplaced: self.unplaced + other.unplaced,
+            over_limit: self.over_limit + other.over_limit,
+            rows: self.rows + other.rows,
+            too_few: self.too_few + other.too_few,
+            binned: self.binned + other.binned,
+            dominated: self.dominated + other.dominated,
+        }
+    }
+
+    /// Records that no bucket took.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.late + self.early + self.unplaced + self.over_limit
+    }
+
+    /// Counts less those of an earlier state.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            records: self.records - earlier.records,
+            represented: self.represented - earlier.represented,
+            warming_up: self.warming_up - earlier.warming_up,
+            late: self.late - earlier.late,
+            early: self.early - earlier.early,
+            unplaced: self.unplaced - earlier.unplaced,
+            over_limit: self.over_limit - earlier.over_limit,
+            rows: self.rows - earlier.rows,
+            too_few: self.too_few - earlier.too_few,
+            binned: self.binned - earlier.binned,
+            dominated: self.dominated - earlier.dominated,
+        }
+    }
+}
+
+/// Budget of noise spent of the latest week. Buckets close in order, so earlier weeks publish nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WeekSpent {
+    /// Start of the week.
+    pub week: i64,
+    /// ρ spent for each person.
+    pub rho: f64,
+}
+
+impl Default for WeekSpent {
+    fn default() -> Self {
+        Self { week: i64::MIN, rho: 0.0 }
+    }
 }
 
 /// State of all series.
@@ -176,13 +296,22 @@ pub struct SeriesChanges {
     pub cohorts: Vec<(u32, Cohort)>,
 }
 
+/// Last 16 bits of a digest.
+#[must_use]
+pub fn digest_end(subject: u64) -> u16 {
+    subject as u16
+}
+
 impl SeriesState {
     /// A state in which nothing has happened.
     #[must_use]
     pub fn new(terms: &Terms) -> Self {
         let head = Head {
             closed_ms: vec![i64::MIN; terms.series.len()],
-            steps: vec![None; terms.channels()],
+            epochs: vec![Epochs::default(); terms.series.len()],
+            noise: vec![WeekSpent::default(); terms.series.len()],
+            counts: vec![Totals::default(); terms.series.len()],
+            identity: terms.identity(),
             ..Head::default()
         };
         Self { head, ..Self::default() }
@@ -215,8 +344,9 @@ impl SeriesState {
         (before - self.people.len()) as u64
     }
 
-    /// Returns members of retired cohorts to the pool.
+    /// Returns members of retired cohorts to the pool, and counts the people of rows with noise again.
     pub fn release_members(&mut self) {
+        self.head.noise_people = self.people.values().filter(|person| person.is_in_noise).count() as u64;
         for participant in self.people.values_mut() {
             if let Membership::Member(number) = participant.membership
                 && self.cohorts.get(&number).is_none_or(|cohort| cohort.is_retired)

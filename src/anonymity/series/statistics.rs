@@ -2,8 +2,29 @@
 
 /// Share of the largest value that the others but the second must reach together (the p % rule).
 const DOMINANCE_P: f64 = 0.1;
+/// Deviations below this share of the largest value are floating-point error.
+const LEAST_DEVIATION: f64 = 1e-12;
 /// Largest share of one value in the sum.
 const MAX_SHARE: f64 = 0.5;
+
+/// Location and spread, rounded to steps that follow from n and the deviation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanStatistic {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation (n − 1).
+    pub sd: f64,
+    /// Quartiles; none of fewer than two crowds.
+    pub quartiles: Option<[f64; 3]>,
+}
+
+impl MeanStatistic {
+    /// Rounding step of the mean and the quartiles in a row of `n` people.
+    #[must_use]
+    pub fn rounding_step(&self, n: u64) -> f64 {
+        rounding_step(self.sd, usize::try_from(n).unwrap_or(usize::MAX)).unwrap_or(0.0)
+    }
+}
 
 /// Mean; 0 of no values.
 #[must_use]
@@ -22,38 +43,85 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// Quartiles by linear interpolation between order statistics (type 7 of Hyndman and Fan 1996).
+/// Quartiles as means of the `crowd` order statistics nearest to them, or one more where two are as near. A single order statistic
+/// would be the value of one member: it repeats where that member has stopped sending.
 ///
 /// # Panics
 /// When there are no values.
 #[must_use]
-pub fn quartiles(values: &[f64]) -> [f64; 3] {
+pub fn quartiles(values: &[f64], crowd: usize) -> [f64; 3] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    [0.25, 0.5, 0.75].map(|share| {
-        let position = share * (sorted.len() - 1) as f64;
-        let below = position.floor() as usize;
-        let above = (below + 1).min(sorted.len() - 1);
-        sorted[below] + (position - below as f64) * (sorted[above] - sorted[below])
+    [1, 2, 3].map(|quarters| {
+        let distance = |at: usize| (4 * at).abs_diff(quarters * (sorted.len() - 1));
+        let mut distances: Vec<usize> = (0..sorted.len()).map(distance).collect();
+        let (_, &mut reach, _) = distances.select_nth_unstable(crowd.clamp(1, sorted.len()) - 1);
+        let near = || sorted.iter().enumerate().filter(|(at, _)| distance(*at) <= reach);
+        near().map(|(_, value)| value).sum::<f64>() / near().count() as f64
     })
 }
 
-/// Whether one or two members dominate the sum of absolute values: the rest without the two largest is below p % of the largest, or
-/// the largest is more than half (Hundepool 2012, section 4.2).
+/// Whether few members dominate a sum of values, or a sum of their distances from a public point.
+///
+/// Sizes are distances from both ends of the public range (from 0 without one) and from the median, so that the answer depends on no
+/// zero of the unit and on no sign. Few dominate where the sizes without the largest and those of members who could estimate it, the
+/// next one or the next `colluders`, sum to less than p % of the largest, or the largest is more than half of all (Hundepool 2012,
+/// section 4.2: the p % rule is for contributions that are known not to be negative).
 #[must_use]
-pub fn is_dominated(values: &[f64]) -> bool {
-    let mut sizes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
-    sizes.sort_by(|a, b| b.total_cmp(a));
-    let [largest, _, rest @ ..] = sizes.as_slice() else { return true };
-    let total: f64 = sizes.iter().sum();
-    rest.iter().sum::<f64>() < DOMINANCE_P * largest || *largest > MAX_SHARE * total
+pub fn is_dominated(values: &[f64], (low, high): (f64, f64), colluders: usize) -> bool {
+    let ends = if low.is_finite() && high.is_finite() { [low, high] } else { [0.0; 2] };
+    let points = ends.into_iter().chain([median(values.to_vec())]);
+    points.into_iter().any(|point| is_any_too_large(values.iter().map(|value| (value - point).abs()), colluders))
 }
 
-/// The largest of 1, 2 and 5 times a power of ten that is at most half of the standard error of a mean of `n` values; none where all
-/// values are equal.
+/// The same for sizes, none of which is below 0.
+#[must_use]
+pub fn is_any_too_large(sizes: impl Iterator<Item = f64>, colluders: usize) -> bool {
+    let mut sizes: Vec<f64> = sizes.collect();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    let Some((largest, others)) = sizes.split_first() else { return true };
+    let rest: f64 = others.iter().skip(colluders.max(1)).sum();
+    let total: f64 = sizes.iter().sum();
+    rest < DOMINANCE_P * largest || *largest > MAX_SHARE * total
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        even if even % 2 == 0 => f64::midpoint(values[half - 1], values[half]),
+        _ => values[half],
+    }
+}
+
+/// Whether values are equal, up to floating-point error.
+#[must_use]
+pub fn are_equal(values: &[f64], deviation: f64) -> bool {
+    let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+    deviation <= LEAST_DEVIATION * largest
+}
+
+/// The largest of 1, 2 and 5 times a power of ten that is at most half of the standard error of a mean of `n` values; none where the
+/// deviation is 0.
 #[must_use]
 pub fn rounding_step(standard_deviation: f64, n: usize) -> Option<f64> {
-    let target = standard_deviation / (2.0 * (n as f64).sqrt());
+    largest_round_step(standard_deviation / (2.0 * (n as f64).sqrt()))
+}
+
+/// Mean, deviation and quartiles of `n` people, rounded; none where the deviation is 0. The deviation is rounded to the step that follows
+/// from it, the others to the step that follows from the rounded deviation: no step tells more than the row does.
+#[must_use]
+pub fn rounded_statistic(mean: f64, deviation: f64, quartiles: Option<[f64; 3]>, n: usize) -> Option<MeanStatistic> {
+    let sd = rounded(deviation, rounding_step(deviation, n)?);
+    let step = rounding_step(sd, n)?;
+    let quartiles = quartiles.map(|quartiles| quartiles.map(|quartile| rounded(quartile, step)));
+    Some(MeanStatistic { mean: rounded(mean, step), sd, quartiles })
+}
+
+/// The largest of 1, 2 and 5 times a power of ten that is at most `target`; none where that is not above 0.
+#[must_use]
+pub fn largest_round_step(target: f64) -> Option<f64> {
     if !target.is_finite() || target <= 0.0 {
         return None;
     }
@@ -63,18 +131,25 @@ pub fn rounding_step(standard_deviation: f64, n: usize) -> Option<f64> {
     candidates.into_iter().rev().find(|step| *step <= target * (1.0 + 1e-12))
 }
 
-/// The nearest multiple of `step`.
+/// Whole numbers up to here, and five times them, are exact.
+const LARGEST_WHOLE: f64 = 1e15;
+
+/// The nearest multiple of `step`, which is 1, 2 or 5 times a power of ten.
 #[must_use]
 pub fn rounded(value: f64, step: f64) -> f64 {
     let multiple = (value / step).round();
-    // Steps below 1 are 1, 2 or 5 over a power of ten: dividing by a whole number gives the shortest decimal.
-    let result = if step < 1.0 {
-        let inverse = (1.0 / step).round();
-        if (inverse * step - 1.0).abs() < 1e-9 { multiple / inverse } else { multiple * step }
-    } else {
-        multiple * step
-    };
-    if result == 0.0 { 0.0 } else { result }
+    if multiple == 0.0 || multiple.abs() > LARGEST_WHOLE {
+        return if multiple == 0.0 { 0.0 } else { multiple * step };
+    }
+    // As a decimal, so that the result has no more digits than the step.
+    let exponent = step.log10().floor() as i32;
+    let whole = multiple * (step / 10f64.powi(exponent)).round();
+    match exponent {
+        // Whole numbers and these powers of ten are exact, so that the result is the number nearest to the decimal.
+        0..=22 => whole * 10f64.powi(exponent),
+        -22..0 => whole / 10f64.powi(-exponent),
+        _ => format!("{whole}e{exponent}").parse().unwrap_or(multiple * step),
+    }
 }
 
 #[cfg(test)]
@@ -82,23 +157,62 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    proptest! {
+        #[test]
+        fn rounded_values_are_read_back_with_the_digits_of_their_step(value in -1e4_f64..1e4, exponent in -120_i32..150, digit in 0_usize..3) {
+            let step = format!("{}e{exponent}", [1, 2, 5][digit]).parse::<f64>().expect("a number");
+            let rounded = rounded(value * step, step);
+            let spelled = serde_json::to_string(&rounded).expect("a number");
+            prop_assert_eq!(serde_json::from_str::<f64>(&spelled).expect("a number").to_bits(), rounded.to_bits());
+            let digits = spelled.split('e').next().unwrap_or_default().trim_start_matches(['-', '0', '.']);
+            prop_assert!(digits.trim_end_matches(['0', '.']).len() <= 7, "{}", spelled);
+            prop_assert!((rounded - value * step).abs() <= 0.500_001 * step);
+        }
+    }
+
     #[test]
     fn statistics_of_a_small_set() {
         let values = [4.0, 1.0, 3.0, 2.0];
         assert_eq!(mean(&values), 2.5);
         assert!((standard_deviation(&values) - 1.290_994_448_7).abs() < 1e-9);
-        assert_eq!(quartiles(&values), [1.75, 2.5, 3.25]);
+        assert_eq!((quartiles(&values, 1), quartiles(&values, 2)), ([2.0, 2.5, 3.0], [1.5, 2.5, 3.5]));
         assert_eq!((mean(&[]), standard_deviation(&[7.0])), (0.0, 0.0));
     }
 
+    /// A range that no value reaches.
+    const WIDE: (f64, f64) = (0.0, 1_000.0);
+
     #[test]
     fn dominated_sums_are_recognised() {
-        assert!(is_dominated(&[100.0, 50.0, 4.0, 4.0, 1.0]), "the rest is 9 % of the largest");
-        assert!(is_dominated(&[100.0, 40.0, 30.0, 10.0, 10.0]), "one has more than half");
-        assert!(!is_dominated(&[100.0, 50.0, 40.0, 30.0, 10.0]));
-        assert!(!is_dominated(&[-60.0, -61.0, -62.0, -63.0, -64.0]));
-        assert!(is_dominated(&[1.0, 1.0]), "two people cannot hide each other");
+        let is_dominated = |values: &[f64], colluders| is_dominated(values, WIDE, colluders);
+        assert!(is_dominated(&[100.0, 50.0, 4.0, 4.0, 1.0], 0), "the rest is 9 % of the largest");
+        assert!(is_dominated(&[100.0, 40.0, 30.0, 10.0, 10.0], 1), "one has more than half");
+        assert!(!is_dominated(&[100.0, 60.0, 40.0, 20.0, 10.0], 0));
+        assert!(is_dominated(&[60.0, 50.0, 50.0, 4.0, 1.0], 2), "two who pool their values bound the third");
+        assert!(!is_dominated(&[60.0, 50.0, 50.0, 4.0, 1.0], 1));
+        assert!(is_dominated(&[1.0, 1.0], 0), "two people cannot hide each other");
     }
+
+    #[test]
+    fn one_member_far_from_the_others_dominates_at_every_level() {
+        let values = [1_000.0, 1_001.0, 999.0, 1_000.5, 999.5, 1_100.0];
+        assert!(is_dominated(&values, (0.0, 2_000.0), 0) && is_dominated(&values, UNBOUNDED, 0));
+        assert!(!is_dominated(&values[..5], (0.0, 2_000.0), 0) && !is_dominated(&values[..5], UNBOUNDED, 0));
+        // The only one who answers no is as exposed as the only one who answers yes.
+        let mut answers = vec![0.0; 14];
+        answers.push(1.0);
+        let opposite: Vec<f64> = answers.iter().map(|answer| 1.0 - answer).collect();
+        assert!(is_dominated(&answers, (0.0, 1.0), 0) && is_dominated(&opposite, (0.0, 1.0), 0));
+    }
+
+    #[test]
+    fn negative_values_are_judged_by_their_distance_from_the_range() {
+        let celsius = [-19.0, -18.0, -17.5, -17.0, 30.0];
+        assert!(is_dominated(&celsius, (-20.0, 50.0), 0));
+        assert!(!is_dominated(&[-60.0, -61.0, -62.0, -63.0, -64.0], UNBOUNDED, 1));
+    }
+
+    const UNBOUNDED: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
     #[test]
     fn steps_are_round_and_at_most_half_a_standard_error() {
@@ -110,7 +224,40 @@ mod tests {
         assert_eq!((rounded(0.123_4, 0.05), rounded(-0.01, 0.05), rounded(1_234.0, 500.0)), (0.1, 0.0, 1_000.0));
     }
 
+    #[test]
+    fn a_quiet_row_and_a_loud_one_have_steps_of_their_own() {
+        let quiet = rounded_statistic(4.321, 2.345, None, 16).expect("a deviation");
+        let loud = rounded_statistic(4_321.0, 2_345.0, Some([2_222.0, 4_444.0, 6_666.0]), 16).expect("a deviation");
+        assert_eq!((quiet.mean, quiet.sd), (4.4, 2.4));
+        assert_eq!((loud.mean, loud.sd, loud.quartiles), (4_400.0, 2_400.0, Some([2_200.0, 4_400.0, 6_600.0])));
+        assert_eq!(rounded_statistic(1.0, 0.0, None, 16), None);
+    }
+
+    #[test]
+    fn equal_values_are_recognised_up_to_floating_point_error() {
+        let values = [70.1, 70.1 + 1e-13, 70.1];
+        assert!(are_equal(&values, standard_deviation(&values)) && are_equal(&[0.0; 3], 0.0));
+        let values = [70.1, 70.1 + 1e-6, 70.1];
+        assert!(!are_equal(&values, standard_deviation(&values)));
+    }
+
     proptest! {
+        #[test]
+        fn dominance_depends_on_no_unit(
+            halves in prop::collection::vec(0_i32..80, 2..16), shift in -4_096_i32..4_096, exponent in -3_i32..4, sign in 0..2,
+            colluders in 0_usize..3,
+        ) {
+            // Halves, shifts and powers of two are exact.
+            let unit = |x: f64| (x + f64::from(shift)) * 2f64.powi(exponent) * if sign == 0 { 1.0 } else { -1.0 };
+            let values: Vec<f64> = halves.iter().map(|half| f64::from(*half) / 2.0).collect();
+            let changed: Vec<f64> = values.iter().map(|value| unit(*value)).collect();
+            let (one, other) = (unit(0.0), unit(40.0));
+            prop_assert_eq!(
+                is_dominated(&values, (0.0, 40.0), colluders),
+                is_dominated(&changed, (one.min(other), one.max(other)), colluders)
+            );
+        }
+
         #[test]
         fn a_step_is_between_a_fifth_and_a_half_of_the_error(sd in 1e-9_f64..1e9, n in 2_usize..1_000_000) {
             let step = rounding_step(sd, n).expect("a positive deviation");

@@ -1,7 +1,7 @@
 //! A batch on its way into the series: the state before it, and over that the entries that it changes.
 
 use super::row::SeriesRow;
-use super::state::{Cohort, Head, OpenBucket, Participant, SeriesChanges, SeriesState};
+use super::state::{Cohort, Head, OpenBucket, Participant, PersonMoments, SeriesChanges, SeriesState};
 use super::terms::Terms;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ pub type Draw<'a> = &'a dyn Fn(u128) -> u128;
 pub struct SeriesProposal {
     /// Rows in the order in which they leave.
     pub rows: Vec<SeriesRow>,
-    /// Records that came too late or found no room, by row and series: they contribute nothing.
+    /// Records that came too late, are ahead of the clock or found no room, by row and series: they contribute nothing.
     pub dropped: BTreeSet<(usize, usize)>,
     /// Entries as they are once the batch has left.
     pub changes: SeriesChanges,
@@ -26,17 +26,31 @@ pub struct Foreknown {
     pub channels: Vec<KnownChannel>,
     /// By part of the whole time and attribute of a signal, the share of its buckets with a value.
     pub presence: Vec<f32>,
+    /// By series: rows of the first epoch with enough; empty where no series has moments.
+    pub moments: Vec<PersonMoments>,
 }
 
 /// What is known of a person's channel before the first bucket closes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KnownChannel {
-    /// Buckets with a value.
+    /// Buckets with a value in earlier jobs.
+    pub past: u32,
+    /// Buckets with a value in this one.
     pub values: u32,
     /// Value of the first of them.
     pub first: f64,
     /// The first of them.
     pub bucket: i64,
+}
+
+impl KnownChannel {
+    /// Counts a bucket with a value; buckets come in their order.
+    pub(super) fn note(&mut self, bucket: i64, value: f64) {
+        if self.values == 0 {
+            (self.first, self.bucket) = (value, bucket);
+        }
+        self.values += 1;
+    }
 }
 
 /// A state with the changes of one batch over it.

@@ -1,11 +1,27 @@
 //! Terms of the series of a configuration: which signals, which buckets, how many people.
 
+use crate::records::hierarchy::Ruler;
+
 /// Milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;
 /// Milliseconds of an hour.
 const HOUR_MS: i64 = 3_600_000;
 /// 1970-01-05, the first Monday: weeks start on Mondays.
 const MONDAY_MS: i64 = 4 * DAY_MS;
+/// Signals of a series with moments at most: a person takes 8 bytes for each signal and pair of signals, twice.
+pub const MAX_MOMENT_SIGNALS: usize = 16;
+
+/// Start of the window of `every_ms` that holds a moment. Windows of whole weeks start on Mondays.
+pub(super) fn window_start(time_ms: i64, every_ms: i64) -> i64 {
+    let origin = if every_ms % (7 * DAY_MS) == 0 { MONDAY_MS } else { 0 };
+    time_ms - (time_ms - origin).rem_euclid(every_ms)
+}
+
+/// Numbers of a person with `signals` signals: means, then products of pairs.
+#[must_use]
+pub fn moment_count(signals: usize) -> usize {
+    signals + signals * (signals + 1) / 2
+}
 
 /// Position in a recurring cycle that a bucket collects over its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +69,10 @@ pub struct Signal {
     pub name: String,
     /// Unit in a row; none where the schema names none.
     pub unit: Option<String>,
-    /// Lowest and highest value of a person and bucket: means outside are clipped.
+    /// Lowest and highest value: values outside are clipped. Infinite where the schema has no range.
     pub range: (f64, f64),
+    /// Intervals of the hierarchy; none where it has none.
+    pub intervals: Option<Ruler>,
 }
 
 /// One series.
@@ -74,8 +92,37 @@ pub struct SeriesTerms {
     pub lateness_ms: i64,
     /// Rows of all cohorts of a stratum together instead of rows of each cohort.
     pub pooled: bool,
-    /// Values of a signal that each member of an atom needs before the atom contributes to it.
+    /// Values of a signal that each member of an atom needs before the atom contributes to it. With moments: rows that a person needs in
+    /// an epoch for the epoch to count.
     pub min_values: u32,
+    /// Moments of all signals together: the series publishes these and no rows of buckets. None: it publishes rows of buckets.
+    pub moments: Option<MomentTerms>,
+    /// Noise of all rows, which are of everybody; none where the series publishes statistics of cohorts.
+    pub noise: Option<NoiseTerms>,
+}
+
+/// Moments of the signals of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MomentTerms {
+    /// Length of an epoch in milliseconds, above 0.
+    pub every_ms: i64,
+    /// `every_ms` as the configuration writes it.
+    pub every: String,
+}
+
+/// Noise of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoiseTerms {
+    /// ε for a person and week, with δ = 10⁻⁶.
+    pub epsilon: f64,
+}
+
+impl MomentTerms {
+    /// Start of the epoch of a bucket.
+    #[must_use]
+    pub fn epoch(&self, bucket: i64) -> i64 {
+        window_start(bucket, self.every_ms)
+    }
 }
 
 impl SeriesTerms {
@@ -88,8 +135,7 @@ impl SeriesTerms {
     /// Start of the window that holds a moment or a bucket. Windows of whole weeks start on Mondays.
     #[must_use]
     pub fn window(&self, time_ms: i64) -> i64 {
-        let origin = if self.every_ms % (7 * DAY_MS) == 0 { MONDAY_MS } else { 0 };
-        time_ms - (time_ms - origin).rem_euclid(self.every_ms)
+        window_start(time_ms, self.every_ms)
     }
 
     /// End of the window of a bucket.
@@ -110,16 +156,21 @@ impl SeriesTerms {
         (self.window(later) - self.window(earlier)) / self.every_ms
     }
 
-    /// Histories of a person in this series: one for each signal and slot.
+    /// Histories of a person in this series: one for each signal and slot; a series with moments has one, of the buckets with a value of
+    /// every signal. A series with noise needs none.
     #[must_use]
     pub fn channels(&self) -> usize {
-        self.signals.len() * self.cycle.map_or(1, Cycle::slots)
+        match (&self.noise, &self.moments) {
+            (Some(_), _) => 0,
+            (None, Some(_)) => 1,
+            (None, None) => self.signals.len() * self.cycle.map_or(1, Cycle::slots),
+        }
     }
 
     /// Position of a signal's history among those of the series.
     #[must_use]
     pub fn channel(&self, bucket: i64, signal: usize) -> usize {
-        self.slot(bucket) * self.signals.len() + signal
+        if self.moments.is_some() { 0 } else { self.slot(bucket) * self.signals.len() + signal }
     }
 }
 
@@ -128,6 +179,8 @@ impl SeriesTerms {
 pub struct CohortTerms {
     /// k and the colluders: smallest number of new members of an atom, and of members present in a published bucket.
     pub crowd: usize,
+    /// Members who may pool what they know (`privacy.colluders`).
+    pub colluders: usize,
     /// People of a cohort, at least `crowd`.
     pub size: usize,
     /// Days with data before a person may join a cohort.
@@ -156,10 +209,35 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// What a state depends on, as text: series, buckets, signals, strata and the crowd. A state of other terms cannot go on.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let series = self.series.iter().map(|of| {
+            let signals: Vec<&str> = of.signals.iter().map(|signal| signal.name.as_str()).collect();
+            let moments = of.moments.as_ref().map(|moments| moments.every_ms);
+            let noise = of.noise.as_ref().map_or_else(String::new, |noise| {
+                let ranges: Vec<(f64, f64)> = of.signals.iter().map(|signal| signal.range).collect();
+                format!(" {noise:?} {ranges:?}")
+            });
+            format!("{:?} {} {:?} {} {moments:?} {signals:?}{noise}", of.name, of.every_ms, of.cycle, of.pooled)
+        });
+        let CohortTerms { crowd, strata, strata_names, .. } = &self.cohorts;
+        let levels: Vec<usize> = strata.iter().map(|(_, level)| *level).collect();
+        format!("{crowd} {strata_names:?} {levels:?}\n{}", series.collect::<Vec<_>>().join("\n"))
+    }
+
     /// Position of the first history of a series among all histories of a person.
     #[must_use]
     pub fn first_channel(&self, series: usize) -> usize {
         self.series[..series].iter().map(SeriesTerms::channels).sum()
+    }
+
+    /// What a person takes in the state at most, in histories of 32 bytes; 1 where no series keeps any.
+    #[must_use]
+    pub fn weight_of_person(&self) -> usize {
+        let moments =
+            |series: &SeriesTerms| series.moments.as_ref().map_or(0, |_| moment_count(series.signals.len()) / 2);
+        (self.channels() + self.series.iter().map(moments).sum::<usize>()).max(1)
     }
 
     /// Histories of a person, over all series.
@@ -174,7 +252,8 @@ mod tests {
     use super::*;
 
     fn terms(every_ms: i64, cycle: Option<Cycle>) -> SeriesTerms {
-        let signals = vec![Signal { attribute: 0, name: "s".into(), unit: None, range: (0.0, 1.0) }; 2];
+        let signals =
+            vec![Signal { attribute: 0, name: "s".into(), unit: None, range: (0.0, 1.0), intervals: None }; 2];
         SeriesTerms {
             name: "t".into(),
             every_ms,
@@ -184,6 +263,8 @@ mod tests {
             lateness_ms: 0,
             pooled: false,
             min_values: 4,
+            moments: None,
+            noise: None,
         }
     }
 

@@ -121,7 +121,7 @@ mod tests {
                 };
                 // Only classes with support have been assigned.
                 let node = keys.iter().map(|&key| if supported(key) { 0 } else { UNRELEASED }).collect();
-                Assignment { node, class: keys, muted: vec![] }
+                Assignment { node, class: keys, muted: vec![], shown: None }
             };
             let assignments = [group(|r| r.2), group(|r| r.3)];
             let waiting = let_stay_supported(wishes.clone(), &assignments, &subjects, k);

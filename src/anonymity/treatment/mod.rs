@@ -11,6 +11,7 @@ pub mod hold;
 pub mod mask;
 pub mod names;
 pub mod proposal;
+pub mod ranges;
 pub mod recode;
 mod sensitive;
 pub mod treat;

@@ -2,7 +2,7 @@
 
 use super::crowd::CrowdTable;
 use crate::anonymity::plan::Node;
-use crate::records::codebook::{Code, Codebook, SUPPRESSED};
+use crate::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
 use crate::records::holders::Holders;
 
 /// One quasi attribute of a batch: its codes by row, and the coverage digests by level and code.
@@ -34,12 +34,14 @@ pub struct Assignment {
     pub class: Vec<u128>,
     /// Rows that count for nobody here, by row: their subjects have spent their budgets. Empty where none has.
     pub muted: Vec<bool>,
+    /// The cells by quasi attribute of the group and row, where they are not those of the node.
+    pub shown: Option<Vec<Vec<CellId>>>,
 }
 
 impl Assignment {
     /// Nothing is released of `rows` rows.
     pub fn nothing(rows: usize) -> Self {
-        Self { node: vec![UNRELEASED; rows], class: vec![0; rows], muted: Vec::new() }
+        Self { node: vec![UNRELEASED; rows], class: vec![0; rows], muted: Vec::new(), shown: None }
     }
 }
 

@@ -7,6 +7,7 @@ use super::hold::let_stay_supported;
 use super::mask::Mask;
 pub use super::names::{GroupNames, group_names, joined_layouts};
 use super::proposal::{Proposal, Unreleased};
+use super::ranges::{RangeColumns, divide};
 use super::recode::{Assignment, QuasiColumns, UNRELEASED, recode};
 pub use super::sensitive::Protected;
 use super::sensitive::StreamModels;
@@ -203,6 +204,12 @@ impl Scene<'_> {
     fn assign_group(&self, group: &Group, base: u128, rows: &[u32]) -> Assignment {
         let room = self.rows() * self.plan.groups.len();
         let mut assignment = within_budget(base, &self.batch.subjects, self.budget(), room, |subjects| {
+            if group.ranges {
+                let (attributes, identifiers) = (group.quasi.as_slice(), self.plan.identifiers.as_slice());
+                let (columns, books) = (self.batch.columns.as_slice(), self.books);
+                let columns = RangeColumns { base, attributes, identifiers, columns, subjects, books };
+                return divide(&columns, rows, self.policy.k);
+            }
             let columns = QuasiColumns::new(base, &group.quasi, &self.batch.columns, subjects, self.books);
             recode(&columns, &group.ladder, rows, self.policy.k)
         });
@@ -230,6 +237,9 @@ impl Scene<'_> {
     /// Whatever goes, the others are recoded anew: which raw tuples can be excluded depends on which classes leave. Where that
     /// does not end, nothing of the group leaves.
     fn leave_out(&self, group: &Group, base: u128, assignment: &mut Assignment, rows: &[u32]) {
+        if group.ranges {
+            return self.leave_out_classes(group, assignment);
+        }
         let mut rows = rows.to_vec();
         for _ in 0..TURNS {
             let failing: HashSet<u32> = self.failing(group, assignment).into_iter().collect();
@@ -241,6 +251,18 @@ impl Scene<'_> {
         }
         if !self.failing(group, assignment).is_empty() {
             *assignment = Assignment::nothing(self.rows());
+        }
+    }
+
+    /// The same where classes show ranges: the others stay as they are, so that sensitive values decide no cut. Every turn leaves out
+    /// a class, so it ends.
+    fn leave_out_classes(&self, group: &Group, assignment: &mut Assignment) {
+        loop {
+            let failing = self.failing(group, assignment);
+            if failing.is_empty() {
+                return;
+            }
+            failing.iter().for_each(|&row| assignment.node[row as usize] = UNRELEASED);
         }
     }
 
@@ -280,9 +302,10 @@ impl Scene<'_> {
             .enumerate()
             .map(|(i, &a)| {
                 let (book, codes) = (&self.books[a], &self.batch.columns[a]);
-                let cell = |(row, &node): (usize, &u32)| match group.ladder.get(node as usize) {
-                    Some(node) => book.cell(codes[row], node.levels[i] as usize),
-                    None => SUPPRESSED,
+                let cell = |(row, &node): (usize, &u32)| match (group.ladder.get(node as usize), &assignment.shown) {
+                    (_, Some(shown)) if node != UNRELEASED => shown[i][row],
+                    (Some(node), _) => book.cell(codes[row], node.levels[i] as usize),
+                    (None, _) => SUPPRESSED,
                 };
                 (a, assignment.node.iter().enumerate().map(cell).collect())
             })

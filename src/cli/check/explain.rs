@@ -115,6 +115,10 @@ fn sentence(checked: &Checked, at: usize, attribute: &Attribute) -> String {
         Role::Insensitive => format!(
             "{name} leaves as it is, {mates}, because the schema calls it insensitive. Nobody checks that: it must say nothing of anybody."
         ),
+        Role::Quasi | Role::Time if shape.is_some_and(|shape| shape.ranges) => format!(
+            "{name} leaves {mates}: the extent of a class of {k} people of its batch, {}, or `*`.",
+            extent(attribute)
+        ),
         Role::Quasi | Role::Time => format!(
             "{name} leaves {mates}: {}, as fine as {k} people share the quasi-identifying values of the group.{}",
             levels(attribute),
@@ -160,6 +164,14 @@ fn asked(requirement: &Requirement) -> String {
                 "its values are distributed as in the sample that the plan in force was made from, but for a distance of {t}"
             )
         }
+    }
+}
+
+/// What a class of ranges shows of an attribute.
+fn extent(attribute: &Attribute) -> String {
+    match attribute.hierarchy.ruler() {
+        Some(_) => format!("a range between bounds of its {}", attribute.hierarchy.label(1)),
+        None => "the finest label that all share".to_owned(),
     }
 }
 

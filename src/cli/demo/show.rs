@@ -1,5 +1,7 @@
 //! `throng demo --show`: records before and after, side by side.
 
+use super::series::ShownSeries;
+use super::shipped::{CONFIG, SCHEMA};
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, Written, rehearse, temporary_directory};
 use crate::cli::stopping::end_on_signals;
@@ -10,11 +12,7 @@ use anyhow::Context;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-
-/// The shipped configuration, so that the demo runs from anywhere.
-pub(super) const CONFIG: &str = include_str!("../../../config/wearable.toml");
-/// The shipped schema.
-pub(super) const SCHEMA: &str = include_str!("../../../schemas/wearable.toml");
+use std::path::Path;
 
 /// Records generated, and people in them.
 const RECORDS: usize = 20_000;
@@ -25,7 +23,7 @@ const SHOWN: usize = 3;
 const WIDE: usize = 34;
 
 /// Generates records, runs the demo's configuration over them and prints some of them before and after.
-pub(super) fn run() -> Result<(), Failure> {
+pub(super) fn run(page: Option<&Path>) -> Result<(), Failure> {
     let directory = temporary_directory("show")?;
     let schema = directory.path().join("wearable.toml");
     std::fs::write(&schema, SCHEMA).context("the schema cannot be written to the temporary directory")?;
@@ -60,6 +58,12 @@ pub(super) fn run() -> Result<(), Failure> {
     for offset in chosen(&after) {
         let before = serde_json::from_slice(&records[offset]).context("a generated record is no JSON")?;
         out += &side_by_side(&rehearsal, offset, &before, &after[&offset], plain);
+    }
+    let series = ShownSeries::make()?;
+    out += &series.in_words();
+    if let Some(page) = page {
+        series.write_page(page)?;
+        out += &format!("charts: {}\n", page.display());
     }
     match std::io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

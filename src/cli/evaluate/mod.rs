@@ -1,28 +1,33 @@
 //! `throng evaluate`.
 
+mod models;
 mod page;
 mod report;
 
 use crate::anonymity::planner::GroupShape;
+use crate::anonymity::series::Terms;
 use crate::cli::json;
 use crate::cli::measured::{Measured, Named, table};
 use crate::cli::outcome::Failure;
 use crate::cli::progress::spinner;
 use crate::cli::text::{counted, number, percent};
 use crate::cli::written::{refuse_overwriting, unwritable};
-use crate::config::Used;
+use crate::config::{Cohort, Config, Series, Used};
 use crate::evaluation::learning::{Coefficient, Learning, Scores, Target, learn};
 use crate::evaluation::original::Original;
 use crate::evaluation::quality::{Quality, quality};
 use crate::evaluation::queries::errors;
 use crate::evaluation::risk::risks;
+use crate::evaluation::series::{Evidence, MomentModel, SeriesQuality, of_fragments};
 use crate::io::file::whole;
+use crate::records::schema::Schema;
 use crate::start::checked::policy_files;
+use crate::start::series::series_terms;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use report::Evaluation;
+use report::{CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, signal_rows};
 use std::path::PathBuf;
 
 /// Measure a release from outside: what it is worth, and how far its lines stand out
@@ -60,7 +65,8 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "N", default_value_t = 200)]
     queries: usize,
     /// Learn this column (logistic regression) from the records before and from the lines after, and test both on records that
-    /// are held out; `any(disease_*) = DOID:3393` asks whether one of several columns has a value. May be given more than once
+    /// are held out; `any(disease_*) = DOID:3393` asks whether one of several columns has a value. Of a series with moments: the linear
+    /// model of this signal by the others, from moments and from the records before. May be given more than once
     #[arg(long, value_name = "COLUMN")]
     target: Vec<String>,
     /// Learn by these columns alone; may be given more than once (default: all that leave)
@@ -89,14 +95,16 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
     if let Some(path) = &args.html {
         whole::check(path).map_err(|error| unwritable("the page", path, error))?;
     }
-    let Measured { config, original, facts, shapes, groups } = named.read()?;
+    let Measured { config, original, facts, shapes, groups, series } = named.read()?;
     let files = policy_files(&config, &args.config.display().to_string());
     refuse_overwriting(&written, &[config.files_written(), files].concat())?;
     let k = config.privacy.crowd();
     let mut dice = ChaCha8Rng::seed_from_u64(args.seed);
     let features = args.features(&original)?;
     let is_feature = |attribute: usize| features.is_empty() || features.contains(&attribute);
-    let learning = args.targets(&original, &shapes)?.into_iter().filter_map(|target| {
+    let models = args.models(&config, series.as_ref())?;
+    let is_of_moments = |name: &String| models.iter().any(|model| model.target == *name);
+    let learning = args.targets(&original, &shapes, is_of_moments)?.into_iter().filter_map(|target| {
         let bar = spinner("{spinner} learning {msg}");
         bar.set_message(target.name().to_owned());
         let learned = learn(&original, &facts, &groups, &target, is_feature, args.seed);
@@ -104,40 +112,73 @@ pub fn run(args: &EvaluateArgs) -> Result<(), Failure> {
         learned
     });
     let learning = learning.collect();
-    let evaluation = Evaluation {
+    let fragments = config.release.fragments.then(|| Evaluation {
         k,
         rejected: original.rejected,
         quality: quality(&original, &facts, &shapes, &groups),
         risk: risks(&original, &shapes, &groups, k),
         queries: errors(&original, &facts, &groups, args.queries, &mut dice),
         learning,
+    });
+    let usefulness = UsefulnessByForm {
+        series: series.as_ref().map(Evidence::usefulness),
+        fragments: fragments.as_ref().and_then(|_| {
+            let daily = daily_terms(&config, &original.schema);
+            of_fragments(&original, &groups, daily.as_ref())
+        }),
     };
-    let json = json::pretty(&evaluation)?;
+    let report = Report { usefulness, series: series.as_ref().map(Evidence::quality), models, fragments };
+    let json = json::pretty(&report)?;
     if let Some(path) = &args.report {
         whole::write(path, json.as_bytes()).map_err(|error| unwritable("the report", path, error))?;
     }
     if let Some(path) = &args.html {
         let name = args.released.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let page = page::render(&evaluation, &name, chrono::Utc::now());
+        let charts = series.as_ref().map(Evidence::charts).unwrap_or_default();
+        let page = page::render(&report, &charts, &name, chrono::Utc::now());
         whole::write(path, page.as_bytes()).map_err(|error| unwritable("the page", path, error))?;
     }
     if args.json {
         println!("{json}");
     } else {
-        print!("{}", words(&evaluation));
+        print!("{}", words(&report));
     }
     Ok(())
 }
 
+/// Terms of a series of days over all numbers of the schema; none without an event time, a subject or a number.
+fn daily_terms(config: &Config, schema: &Schema) -> Option<Terms> {
+    let cohort = Cohort { strata: Vec::new(), ..config.cohort.clone() };
+    let series = vec![Series { name: "daily".to_owned(), ..Series::default() }];
+    series_terms(&Config { series, cohort, ..config.clone() }, schema, "").ok().flatten()
+}
+
 impl EvaluateArgs {
-    /// The targets that are to be learned, of attributes that leave in some group.
-    fn targets(&self, original: &Original, shapes: &[GroupShape]) -> Result<Vec<Target>, Failure> {
+    /// The linear models of targets that are signals of series with moments.
+    fn models(&self, config: &Config, series: Option<&Evidence>) -> Result<Vec<MomentModel>, Failure> {
+        let has_moments = config.series.iter().any(|series| series.moments.is_some());
+        if !self.target.is_empty() && has_moments && series.is_none() {
+            return Err(Failure::Usage(anyhow!(
+                "--target of a series needs --lineage, and the secret of the run (state.secret_file)"
+            )));
+        }
+        Ok(self.target.iter().filter_map(|name| series?.model(name)).collect())
+    }
+
+    /// The targets that are to be learned, of attributes that leave in some group. Signals of moments need not.
+    fn targets(
+        &self,
+        original: &Original,
+        shapes: &[GroupShape],
+        is_of_moments: impl Fn(&String) -> bool,
+    ) -> Result<Vec<Target>, Failure> {
         let of_shape = |shape: &GroupShape, a: usize| {
             [&shape.quasi, &shape.sensitive, &shape.insensitive].into_iter().any(|role| role.contains(&a))
         };
         let leaves = |a: usize| shapes.iter().any(|shape| of_shape(shape, a));
         let of = |text: &String| Target::parse(text, original, leaves).map_err(|error| Failure::Usage(anyhow!(error)));
-        self.target.iter().map(of).collect()
+        let in_groups = |text: &&String| !is_of_moments(text) || original.schema.position(text).is_some_and(&leaves);
+        self.target.iter().filter(in_groups).map(of).collect()
     }
 
     /// The attributes that may predict; all where none is named.
@@ -218,8 +259,38 @@ fn coefficients(all: &[Coefficient]) -> String {
     if rows.is_empty() { String::new() } else { table(&["weight", "before, all", "before", "after"], &rows) }
 }
 
-/// The measures as people read them.
-fn words(evaluation: &Evaluation) -> String {
+/// The measures as people read them, the figures of every form first.
+fn words(report: &Report) -> String {
+    let figures = report.usefulness.rows();
+    let mut text = if figures.is_empty() {
+        "people and records represented: they need --lineage, and for series the secret of the run (state.secret_file)\n".to_owned()
+    } else {
+        table(&UsefulnessByForm::HEADS, &figures)
+    };
+    if let Some(series) = &report.series {
+        text += &format!("\n{}", words_of_series(series));
+    }
+    text += &models::words(&report.models);
+    if let Some(fragments) = &report.fragments {
+        text += &format!("\n{}", words_of_fragments(fragments));
+    }
+    text
+}
+
+/// The measures of series.
+fn words_of_series(series: &SeriesQuality) -> String {
+    let mut text = table(&SIGNAL_HEADS, &signal_rows(series, str::to_owned));
+    if !series.contrasts.is_empty() {
+        text += &format!("\n{}", table(&CONTRAST_HEADS, &contrast_rows(series, str::to_owned)));
+        if let Some(error) = series.contrast_error() {
+            text += &format!("error of a difference ÷ its sampling error, median: {error:.2}\n");
+        }
+    }
+    text
+}
+
+/// The measures of fragments.
+fn words_of_fragments(evaluation: &Evaluation) -> String {
     let Quality { records, lines, nothing_released, .. } = evaluation.quality;
     let quality = &evaluation.quality;
     let mut text = format!(

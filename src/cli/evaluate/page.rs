@@ -1,26 +1,77 @@
 //! The evaluation as one page: what a release is worth, what it gives away, what can be learned.
 
-use super::report::{Evaluation, three};
+use super::models::{COEFFICIENT_HEADS, FIT_HEADS, coefficient_rows, fit_rows, sentences};
+use super::report::{
+    CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, signal_rows, three,
+};
 use crate::cli::page::{Bar, bars, card, fact, more, report, table, text, tile};
 use crate::cli::text::{clean, number, percent};
 use crate::evaluation::learning::{Learning, Scores};
 use crate::evaluation::quality::PairQuality;
 use crate::evaluation::queries::QueryErrors;
+use crate::evaluation::series::{MomentModel, SeriesQuality};
+use crate::html::series_chart::SeriesCharts;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 /// Rows of a table and bars of a chart at most; the JSON report has all.
 const SHOWN: usize = 40;
 
-/// The page of an evaluation of the file `name`; `now` is written on it.
-pub fn render(evaluation: &Evaluation, name: &str, now: DateTime<Utc>) -> String {
-    let quality = &evaluation.quality;
-    let facts = html! {
-        (fact(number(quality.records), "records before")) (fact(number(quality.lines), "lines after"))
-        (fact(quality.groups.len(), "groups")) span { b { "k = " (evaluation.k) } }
-    };
-    let parts = [verdict, tiles, worth, risk, counts, learned, attributes, pairs, method].map(|part| part(evaluation));
+/// The page of an evaluation of the file `name` with the `charts` of its series; `now` is written on it.
+pub fn render(of: &Report, charts: &SeriesCharts, name: &str, now: DateTime<Utc>) -> String {
+    let mut facts = html! {};
+    let mut parts = vec![usefulness(of)];
+    if let Some(series) = &of.series {
+        parts.extend([pictures(charts), signals(series), contrasts(series)]);
+    }
+    parts.extend(of.models.iter().map(model));
+    if let Some(evaluation) = &of.fragments {
+        let quality = &evaluation.quality;
+        facts = html! {
+            (fact(number(quality.records), "records before")) (fact(number(quality.lines), "lines after"))
+            (fact(quality.groups.len(), "groups")) span { b { "k = " (evaluation.k) } }
+        };
+        let of_fragments = [verdict, tiles, worth, risk, counts, learned, attributes, pairs, method];
+        parts.extend(of_fragments.map(|part| part(evaluation)));
+    }
     report("evaluation of a release", name, &facts, now, &html! {}, &parts)
+}
+
+fn usefulness(of: &Report) -> Markup {
+    let rows = of.usefulness.rows().into_iter().map(texts);
+    let sub = "Compared with the records before; a ratio below 1 is less than the error of the sample itself";
+    card("Represented", sub, table("Represented", &UsefulnessByForm::HEADS, rows))
+}
+
+fn pictures(charts: &SeriesCharts) -> Markup {
+    if charts.is_empty() {
+        return html! {};
+    }
+    card("Published series", "The latest buckets of each signal, as they were released", charts.cards())
+}
+
+fn signals(of: &SeriesQuality) -> Markup {
+    let sub = "Published means of all people against the true ones; cells are values of a person in a bucket";
+    card("Series", sub, table("Series", &SIGNAL_HEADS, signal_rows(of, clean).into_iter().map(texts)))
+}
+
+fn contrasts(of: &SeriesQuality) -> Markup {
+    if of.contrasts.is_empty() {
+        return html! {};
+    }
+    let sub = "Differences of strata, mean over the buckets in which both are published";
+    card("Contrasts", sub, table("Contrasts", &CONTRAST_HEADS, contrast_rows(of, clean).into_iter().map(texts)))
+}
+
+fn model(of: &MomentModel) -> Markup {
+    let rows = fit_rows(of).into_iter().map(texts);
+    let coefficients = coefficient_rows(of, clean).into_iter().map(texts);
+    let tables = html! {
+        (table("Fit", &FIT_HEADS, rows))
+        @if !of.coefficients.is_empty() { (table("Coefficients", &COEFFICIENT_HEADS, coefficients)) }
+        @for sentence in sentences(of, clean).iter().skip(1) { p { (sentence) } }
+    };
+    card(&format!("Linear model of {}", clean(&of.target)), sentences(of, clean).swap_remove(0), tables)
 }
 
 fn texts(row: Vec<String>) -> Vec<Markup> {

@@ -5,9 +5,33 @@ use crate::evaluation::learning::Learning;
 use crate::evaluation::quality::{GroupQuality, Quality};
 use crate::evaluation::queries::QueryErrors;
 use crate::evaluation::risk::GroupRisk;
+use crate::evaluation::series::{Contrast, MomentModel, SeriesQuality, SignalQuality, Usefulness};
 use serde::Serialize;
 
+/// The figures with which every form of release begins.
+#[derive(Serialize)]
+pub struct UsefulnessByForm {
+    /// Of the series; none without any, or where it cannot be measured.
+    pub series: Option<Usefulness>,
+    /// Of the fragments; none where no fragment leaves, or without a lineage.
+    pub fragments: Option<Usefulness>,
+}
+
 /// Everything that is measured.
+#[derive(Serialize)]
+pub struct Report {
+    /// People and records represented, error of a daily mean.
+    pub usefulness: UsefulnessByForm,
+    /// The series, signal by signal; none as above.
+    pub series: Option<SeriesQuality>,
+    /// Linear models of targets from moments, as asked.
+    pub models: Vec<MomentModel>,
+    /// The fragments; none where only series leave.
+    #[serde(flatten)]
+    pub fragments: Option<Evaluation>,
+}
+
+/// What is measured of fragments.
 #[derive(Serialize)]
 pub struct Evaluation {
     /// k of the configuration.
@@ -28,6 +52,77 @@ pub struct Evaluation {
 pub fn three(value: f64) -> String {
     // The sum of no numbers is -0.
     format!("{:.3}", value + 0.0)
+}
+
+impl UsefulnessByForm {
+    /// Heads of [`rows`](Self::rows).
+    pub const HEADS: [&str; 4] =
+        ["release", "people represented", "records represented", "error of a daily mean ÷ its sampling error"];
+
+    /// A row of a table for each form.
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        let row = |(form, of): (&str, Option<Usefulness>)| {
+            let of = of?;
+            let share = |part: u64, all: u64| percent(part as f64 / all.max(1) as f64);
+            Some(vec![
+                form.to_owned(),
+                format!("{} of {}", number(of.people_represented), number(of.people)),
+                format!(
+                    "{} ({} of {})",
+                    share(of.records_represented, of.records),
+                    number(of.records_represented),
+                    number(of.records)
+                ),
+                of.error_ratio.map_or_else(|| "not computable".to_owned(), |ratio| format!("{ratio:.2}")),
+            ])
+        };
+        [("series", self.series), ("fragments", self.fragments)].into_iter().filter_map(row).collect()
+    }
+}
+
+fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(|| "?".to_owned(), |value| format!("{value:.2}"))
+}
+
+/// Heads of [`signal_rows`].
+pub const SIGNAL_HEADS: [&str; 6] =
+    ["series", "signal", "cells represented", "buckets", "error ÷ sampling error", "correlation"];
+
+/// The signals of the series as rows of a table; `spelled` writes names.
+pub fn signal_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
+    let row = |signal: &SignalQuality| {
+        vec![
+            spelled(&signal.series),
+            spelled(&signal.signal),
+            percent(signal.cells_represented as f64 / signal.cells.max(1) as f64),
+            number(signal.population.len() as u64),
+            ratio(signal.error_ratio),
+            ratio(signal.correlation),
+        ]
+    };
+    of.signals.iter().map(row).collect()
+}
+
+/// Heads of [`contrast_rows`].
+pub const CONTRAST_HEADS: [&str; 7] = [
+    "series",
+    "signal",
+    "strata",
+    "buckets",
+    "published difference",
+    "true difference",
+    "its sampling error in a bucket",
+];
+
+/// The contrasts of the series as rows of a table; `spelled` writes names.
+pub fn contrast_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<Vec<String>> {
+    let row = |contrast: &Contrast| {
+        let [one, other] = contrast.strata.each_ref().map(|labels| labels.join(" "));
+        let figures = [contrast.published, contrast.actual, contrast.sampling_error].map(|value| format!("{value:.3}"));
+        let names = [spelled(&contrast.series), spelled(&contrast.signal), spelled(&format!("{one} − {other}"))];
+        names.into_iter().chain([number(contrast.buckets)]).chain(figures).collect()
+    };
+    of.contrasts.iter().map(row).collect()
 }
 
 impl Evaluation {

@@ -222,7 +222,14 @@ pub fn assemble(
     if store.policy()?.as_ref() != Some(digest.bytes()) {
         store.note_policy(digest.bytes())?;
     }
-    PolicyInForce { digest: &digest.short(), k: config.privacy.k }.emit(telemetry);
+    let releases = config.sink.kind != SinkKind::None;
+    PolicyInForce {
+        digest: &digest.short(),
+        k: config.privacy.k,
+        min_represented: if releases { config.release.min_represented } else { 0.0 },
+        only_series: releases && !config.release.fragments,
+    }
+    .emit(telemetry);
     StateRecovered {
         sequence: recovered.progress.sequence,
         deltas: recovered.deltas,
@@ -306,7 +313,7 @@ fn build(
         quasi: quasi.into_iter().collect(),
         joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),
         held: Held::new(width, schema.joined()),
-        series: series.map(|terms| SeriesStream::new(terms, &DigestKey(keys.repetition))),
+        series: series.map(|terms| SeriesStream::new(terms, &DigestKey(keys.repetition), config.has_state())),
         schema,
         settings,
         shapes,

@@ -9,7 +9,7 @@ use crate::daemon::state::records::OffsetRange;
 use crate::release::sink::AuditLine;
 use crate::release::verified::Verified;
 use crate::start::digest::PolicyDigest;
-use crate::telemetry::{BatchReport, Label};
+use crate::telemetry::{BatchReport, Label, SeriesPublished, Totals};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub struct AuditRecord {
     /// Version of this form.
     #[schemars(range(min = 1, max = 1))]
     pub format: u32,
+    /// People and records that the release represents after this batch, since the state was made.
+    pub represented: RepresentedInput,
     /// Version of throng.
     pub throng: String,
     /// SHA-256 of the policy in force: the configuration without secrets, addresses and paths, the record schema and its hierarchies.
@@ -52,6 +54,43 @@ pub struct AuditRecord {
     pub mean_loss: f64,
     /// Result of the recount of the encoded lines before the release.
     pub verification: Verification,
+}
+
+/// People and records that the release represents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepresentedInput {
+    /// People whose values are in published rows of series; absent without series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub people: Option<u64>,
+    /// People who have sent a record; absent without series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub people_seen: Option<u64>,
+    /// Records of closed buckets of the series that represents most, and those that no bucket could take; absent without series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series_records: Option<u64>,
+    /// Of these, records of people who are in a published row of their bucket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series_represented: Option<u64>,
+    /// Readable records that were released or suppressed; absent where no record leaves as fragments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment_records: Option<u64>,
+    /// Of these, records of which a line of their own was released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment_represented: Option<u64>,
+}
+
+impl RepresentedInput {
+    fn of(fragments: Option<Totals>, series: Option<SeriesPublished>) -> Self {
+        Self {
+            people: series.map(|series| series.people),
+            people_seen: series.map(|series| series.people_seen),
+            series_records: series.map(|series| series.best.settled()),
+            series_represented: series.map(|series| series.best.represented),
+            fragment_records: fragments.map(|totals| totals.released + totals.suppressed),
+            fragment_represented: fragments.map(|totals| totals.released),
+        }
+    }
 }
 
 /// Consumed offsets of one partition.
@@ -125,6 +164,10 @@ pub(super) struct AuditedBatch<'a> {
     pub ranges: &'a [OffsetRange],
     pub verified: &'a Verified,
     pub report: &'a BatchReport,
+    /// Records by outcome after the batch; none where no record leaves as fragments.
+    pub fragments: Option<Totals>,
+    /// Rows of series after the batch; none without series.
+    pub series: Option<SeriesPublished>,
     /// Names of the groups, in the order of `verified`.
     pub groups: Vec<&'a str>,
 }
@@ -151,7 +194,7 @@ impl Auditor {
     }
 
     fn record(&self, batch: &AuditedBatch<'_>) -> AuditRecord {
-        let AuditedBatch { sequence, clock_ms, ranges, verified, report, groups } = batch;
+        let AuditedBatch { sequence, clock_ms, ranges, verified, report, fragments, series, groups } = batch;
         let groups = groups.iter().enumerate().map(|(at, name)| GroupRelease {
             name: (*name).to_owned(),
             lines: verified.len(at) as u64,
@@ -159,6 +202,7 @@ impl Auditor {
         });
         AuditRecord {
             format: FORMAT,
+            represented: RepresentedInput::of(*fragments, *series),
             throng: env!("CARGO_PKG_VERSION").to_owned(),
             policy: self.policy.clone(),
             group: self.group.clone(),

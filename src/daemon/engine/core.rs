@@ -217,6 +217,11 @@ impl Engine {
         self.origin = origin;
     }
 
+    /// Whether the state, or a batch since, has published rows of series.
+    pub fn has_published_series(&self) -> bool {
+        self.series.as_ref().is_some_and(SeriesStream::has_published)
+    }
+
     /// Notes the input of a job. False where the state has taken it in already.
     pub fn begin_job(&mut self, digest: &[u8; 32]) -> Result<bool, StateError> {
         self.durable.store.note_input(digest)

@@ -54,7 +54,7 @@ impl Engine {
         if let Some(series) = &mut self.series
             && !series.resume(past.series.take())
         {
-            return Err(store.damaged("it has the cohorts of other series"));
+            return Err(StateError::OtherSeries(store.path().to_owned()));
         }
         let (width, k) = (schema.attributes.len(), settings.policy.k);
         let plan = past.plan.take().filter(|plan| self.is_of_use(plan, &past.references));
@@ -90,9 +90,11 @@ impl Engine {
             && plan.paces.is_empty() != delays
             && plan.paces.iter().all(declares)
             && plan.groups.len() == self.shapes.len()
-            && plan.groups.iter().zip(&self.shapes).all(|(g, s)| {
-                (&g.name, &g.quasi, &g.sensitive, &g.insensitive) == (&s.name, &s.quasi, &s.sensitive, &s.insensitive)
-            })
+            && plan
+                .groups
+                .iter()
+                .zip(&self.shapes)
+                .all(|(g, s)| *g == Group { ladder: g.ladder.clone(), ..s.without_ladder() })
             && plan.groups.iter().all(|group| self.is_treated(plan, group))
     }
 

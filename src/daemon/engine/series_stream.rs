@@ -1,13 +1,19 @@
 //! Series of a stream: readings of a batch, the proposal, its verification, and the state behind them.
 
-use crate::anonymity::series::{Cohort, CohortTerms, Readings, SeriesChanges, SeriesState, Terms, propose};
-use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
+use crate::anonymity::series::{
+    Cohort, CohortTerms, Head, Readings, SeriesChanges, SeriesState, Terms, Totals, propose,
+};
+use crate::io::input::InputBatch;
+use crate::records::canonical::Canonical;
+use crate::records::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
 use crate::records::digest::{DigestKey, Keyed};
+use crate::records::hierarchy::Hierarchy;
 use crate::records::json::unquoted;
 use crate::records::moment;
+use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
-use crate::telemetry::SeriesPublished;
+use crate::telemetry::{SeriesPublished, SeriesRecords};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,8 +23,43 @@ pub(super) struct SeriesStream {
     state: SeriesState,
     /// People of all sets that have been published.
     represented: u64,
+    /// Counts with which a job over files begins: those of earlier jobs, which its figures leave out. Zero for a stream.
+    before: Vec<Totals>,
     draws: Keyed,
     numbers: NumberCache,
+    /// A state is kept: a later run may go on with the open buckets.
+    keeps_state: bool,
+}
+
+/// Whether more records can come after a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SourceEnd {
+    /// The source goes on.
+    No,
+    /// The run ends, and the source may go on.
+    Stopped,
+    /// The source has ended.
+    Ended,
+}
+
+/// A batch as it was read and as it was encoded.
+#[derive(Clone, Copy)]
+pub(super) struct EncodedInput<'a> {
+    pub input: &'a InputBatch,
+    pub rows: &'a Batch,
+    pub books: &'a [Codebook],
+    /// Numbering of the books.
+    pub numbering: u64,
+}
+
+/// What a batch publishes, changes and drops.
+pub(super) struct SeriesStep {
+    /// Rows that may leave.
+    pub verified: VerifiedSeries,
+    /// Entries of the state as they are once the batch has left.
+    pub changes: SeriesChanges,
+    /// Records that contribute nothing, each with the position of the series.
+    pub dropped: Vec<(Coordinate, usize)>,
 }
 
 /// Numbers by attribute and code, as long as the dictionaries keep their numbering.
@@ -53,15 +94,50 @@ fn parsed(canonical: &str) -> Option<f64> {
     canonical.parse().ok()
 }
 
+/// Reads the numbers or times of an attribute again that have no code because they are outside the range of its hierarchy, or because the
+/// dictionary is full. A number that a list of values does not have stays missing.
+fn restore(batch: EncodedInput<'_>, attribute: usize, read: fn(&str) -> Option<f64>, values: &mut [f64]) {
+    let EncodedInput { input, rows, books, .. } = batch;
+    let described = books[attribute].attribute();
+    let codes = &rows.columns[attribute];
+    let has_numbers = matches!(described.hierarchy, Hierarchy::Ruler(_) | Hierarchy::Calendar(_) | Hierarchy::Flat);
+    if !has_numbers || !codes.contains(&UNCOVERED) {
+        return;
+    }
+    // Encoding drops records and keeps their order.
+    let (mut raw_row, mut text) = (0, String::new());
+    for (row, coordinate) in rows.coordinates.iter().enumerate() {
+        while input.raw.coordinates().get(raw_row).is_some_and(|read| read != coordinate) {
+            raw_row += 1;
+        }
+        if codes[row] == UNCOVERED && raw_row < input.raw.rows() {
+            let token = input.raw.token(raw_row, attribute);
+            let is_value = described.typing.canonical(token, &mut text) == Ok(Canonical::Value);
+            values[row] = read(&text).filter(|_| is_value).unwrap_or(f64::NAN);
+        }
+    }
+}
+
+/// Number of people in the published sets of these cohorts.
+fn people_in_sets<'a>(cohorts: impl Iterator<Item = &'a Cohort>) -> u64 {
+    let in_a_set = |cohort: &'a Cohort| {
+        let published = cohort.sets.iter().flatten().fold(0, |all, set| all | set);
+        cohort.members(published)
+    };
+    cohorts.flat_map(in_a_set).collect::<BTreeSet<u64>>().len() as u64
+}
+
 impl SeriesStream {
-    pub(super) fn new(terms: Arc<Terms>, secret: &DigestKey) -> Self {
+    pub(super) fn new(terms: Arc<Terms>, secret: &DigestKey, keeps_state: bool) -> Self {
         let state = SeriesState::new(&terms);
         Self {
+            before: state.head.counts.clone(),
             terms,
             state,
             represented: 0,
             draws: Keyed::new(secret, "throng cohorts"),
             numbers: NumberCache::default(),
+            keeps_state,
         }
     }
 
@@ -69,10 +145,14 @@ impl SeriesStream {
     pub(super) fn resume(&mut self, past: Option<SeriesState>) -> bool {
         let mut state = past.unwrap_or_else(|| SeriesState::new(&self.terms));
         state.release_members();
-        let fits =
-            state.head.closed_ms.len() == self.terms.series.len() && state.head.steps.len() == self.terms.channels();
-        self.state = state;
-        self.count_represented();
+        let fits = state.head.identity == self.terms.identity();
+        if fits {
+            self.state = state;
+            if self.terms.cohorts.is_batch {
+                self.before.clone_from(&self.state.head.counts);
+            }
+            self.count_represented();
+        }
         fits
     }
 
@@ -87,66 +167,122 @@ impl SeriesStream {
 
     /// Counts the people of all sets that have been published.
     fn count_represented(&mut self) {
-        let in_a_set = |cohort: &Cohort| {
-            let published = cohort.sets.iter().flatten().fold(0, |all, set| all | set);
-            cohort.members(published).collect::<Vec<u64>>()
-        };
-        let people: BTreeSet<u64> = self.state.cohorts.values().flat_map(in_a_set).collect();
-        self.represented = people.len() as u64;
+        self.represented = people_in_sets(self.state.cohorts.values());
     }
 
-    /// What the published rows represent.
+    /// Whether this run or an earlier one of the state has published rows.
+    pub(super) fn has_published(&self) -> bool {
+        self.state.head.totals().rows > 0
+    }
+
+    /// Counts of the published rows.
     pub(super) fn published(&self) -> SeriesPublished {
-        let totals = self.state.head.totals;
+        self.counts(&self.state.head, self.represented, self.state.people.len() as u64)
+    }
+
+    /// The same counts once `changes` are applied.
+    pub(super) fn published_after(&self, changes: &SeriesChanges) -> SeriesPublished {
+        let represented = if changes.cohorts.is_empty() {
+            self.represented
+        } else {
+            let changed: BTreeMap<u32, &Cohort> =
+                changes.cohorts.iter().map(|(number, cohort)| (*number, cohort)).collect();
+            let kept = self.state.cohorts.iter().filter(|(number, _)| !changed.contains_key(number));
+            people_in_sets(kept.map(|(_, cohort)| cohort).chain(changed.values().copied()))
+        };
+        let known = &self.state.people;
+        let new = changes.people.iter().filter(|(subject, _)| !known.contains_key(subject)).count();
+        self.counts(&changes.head, represented, (known.len() + new) as u64)
+    }
+
+    /// People of sets and people of rows with noise may be the same: the greater number counts.
+    fn counts(&self, head: &Head, in_sets: u64, people_seen: u64) -> SeriesPublished {
+        let counts: Vec<Totals> = head.counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
+        let of_series = counts.iter().zip(&head.epochs).map(|(counts, epochs)| SeriesRecords {
+            records: counts.records,
+            represented: counts.represented,
+            warming_up: counts.warming_up,
+            dropped: counts.dropped(),
+            is_pending: epochs.records > 0,
+        });
+        let share = |records: &SeriesRecords| records.records_share().unwrap_or(-1.0);
+        let best = of_series.reduce(|best, other| if share(&other) > share(&best) { other } else { best });
+        let totals = counts.iter().fold(Totals::default(), |sum, counts| sum.plus(counts));
         SeriesPublished {
-            people: self.represented,
-            people_seen: self.state.people.len() as u64,
-            records: totals.records,
-            represented: totals.represented,
+            people: in_sets.max(head.noise_people),
+            people_seen,
+            rows_before: self.before.iter().map(|before| before.rows).sum(),
+            best: best.unwrap_or_default(),
+            pending: head.epochs.iter().map(|epochs| epochs.records).sum(),
             rows: totals.rows,
-            late: totals.late + totals.early + totals.over_limit + totals.unplaced,
+            late: totals.dropped(),
             too_few: totals.too_few,
+            binned: totals.binned,
             dominated: totals.dominated,
         }
     }
 
-    /// Whether the end of the source closes buckets.
-    pub(super) fn awaits_end(&self) -> bool {
-        self.terms.cohorts.is_batch && !self.state.open.is_empty()
+    /// Whether a batch closes all buckets: the last one of a job, or of a stream that has ended where no later run can go on with its
+    /// buckets.
+    pub(super) fn closes_all(&self, end: SourceEnd) -> bool {
+        match end {
+            SourceEnd::No => false,
+            SourceEnd::Stopped => self.terms.cohorts.is_batch,
+            SourceEnd::Ended => self.terms.cohorts.is_batch || !self.keeps_state,
+        }
     }
 
-    /// Rows of the buckets that a batch closes, verified, and what the state becomes with it. `numbering` is that of the books.
+    /// Whether buckets are open.
+    pub(super) fn has_open_buckets(&self) -> bool {
+        !self.state.open.is_empty()
+    }
+
+    /// Rows of the buckets that a batch closes, verified, and what the state becomes with it.
     pub(super) fn step(
         &mut self,
-        fresh: &Batch,
-        (books, numbering): (&[Codebook], u64),
+        batch: EncodedInput<'_>,
         batch_clock_ms: i64,
-        is_end: bool,
-    ) -> Result<(VerifiedSeries, SeriesChanges), SeriesRefusal> {
-        let readings = self.readings(fresh, books, numbering);
+        end: SourceEnd,
+    ) -> Result<SeriesStep, SeriesRefusal> {
+        let is_end = self.closes_all(end);
+        let readings = self.readings(batch);
         let Self { terms, state, draws, .. } = self;
-        // A job over files may be of any time. Clocks of devices may be ahead by what a bucket waits for late records.
+        // Clocks of devices may be ahead by what a bucket waits for late records. A later time would close buckets of later jobs.
         let tolerance_ms = terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
-        let clock_ms = (!terms.cohorts.is_batch).then_some(batch_clock_ms.saturating_add(tolerance_ms));
+        let clock_ms = Some(batch_clock_ms.saturating_add(tolerance_ms));
         let draw = |number: u128| draws.digest(&number.to_be_bytes());
         let proposal = propose(terms, state, &readings, clock_ms, is_end, &draw);
         let verified = verify_series(terms, state, &readings, clock_ms, &proposal)?;
-        Ok((verified, proposal.changes))
+        let dropped = proposal.dropped.iter().map(|(row, series)| (batch.rows.coordinates[*row], *series)).collect();
+        Ok(SeriesStep { verified, changes: proposal.changes, dropped })
     }
 
-    fn readings(&mut self, fresh: &Batch, books: &[Codebook], numbering: u64) -> Readings {
+    /// Terms of the series.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// What is remembered of the series.
+    pub(super) fn state(&self) -> &SeriesState {
+        &self.state
+    }
+
+    fn readings(&mut self, batch: EncodedInput<'_>) -> Readings {
+        let EncodedInput { rows: fresh, books, numbering, .. } = batch;
         if self.numbers.numbering != numbering {
             self.numbers = NumberCache { numbering, ..NumberCache::default() };
         }
         let terms = Arc::clone(&self.terms);
         let mut column =
             |attribute: usize, read| self.numbers.column(attribute, &fresh.columns[attribute], &books[attribute], read);
-        let times = column(terms.cohorts.time, milliseconds);
+        let mut times = column(terms.cohorts.time, milliseconds);
+        restore(batch, terms.cohorts.time, milliseconds, &mut times);
         let times = times.into_iter().map(|time| (!time.is_nan()).then_some(time as i64)).collect();
         let mut values = vec![Vec::new(); books.len()];
         for signal in terms.series.iter().flat_map(|series| &series.signals) {
             if values[signal.attribute].is_empty() {
                 values[signal.attribute] = column(signal.attribute, parsed);
+                restore(batch, signal.attribute, parsed, &mut values[signal.attribute]);
             }
         }
         let strata = self.strata(fresh, books, &terms.cohorts);

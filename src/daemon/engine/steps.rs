@@ -6,11 +6,11 @@
 use super::audit::AuditedBatch;
 use super::clock::Moment;
 use super::contribution_limit::needs;
-use super::core::{BatchError, Engine};
+use super::core::{BatchError, Coding, Engine};
 use super::encode_ahead::{Encoder, SetOnDrop, Turn, Unseen, Upcoming};
 use super::gather::{Gathered, Order, Settling};
 use super::held::{Remaining, kept, kept_waiting};
-use super::series_stream::SeriesStream;
+use super::series_stream::{EncodedInput, SeriesStep, SeriesStream, SourceEnd};
 use super::treatment::VerifiedBatch;
 use crate::anonymity::series::SeriesChanges;
 use crate::daemon::state::directory::StateError;
@@ -22,8 +22,7 @@ use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
-use crate::release::series::VerifiedSeries;
-use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, Sink};
+use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, SeriesLineage, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
 use std::collections::BTreeMap;
@@ -44,6 +43,8 @@ struct Prepared<'a> {
     effects: Effects,
     intent: Intent,
     audit: Option<AuditLine>,
+    /// Records that contribute to no bucket, by position of the series.
+    dropped: Vec<(Coordinate, usize)>,
 }
 
 /// A batch whose intent is on the disk.
@@ -53,6 +54,15 @@ struct Intended<'b, 'a>(&'b Prepared<'a>);
 struct Delivered<'a> {
     prepared: Prepared<'a>,
     bytes_out: u64,
+}
+
+/// Whether more records can come after the batch of an order.
+fn source_end(order: &Order<'_>) -> SourceEnd {
+    match order.settling {
+        _ if !order.is_all() => SourceEnd::No,
+        Settling::EndOfStream => SourceEnd::Ended,
+        _ => SourceEnd::Stopped,
+    }
 }
 
 impl Engine {
@@ -88,7 +98,10 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let order = Order { settling, retry, now: now.into() };
         let (_, age_ms) = order.clock_and_age(&self.durable.progress);
-        let closes_series = order.is_all() && self.series.as_ref().is_some_and(SeriesStream::awaits_end);
+        let closes_series = self
+            .series
+            .as_ref()
+            .is_some_and(|series| series.closes_all(source_end(&order)) && series.has_open_buckets());
         if !closes_series && self.held.joining(&of, age_ms, order.is_all()).is_empty() {
             return Ok(());
         }
@@ -107,29 +120,36 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let gathered = self.gather(turn, &of, order)?;
         let verified = self.treat_and_verify(gathered, order)?;
-        let (rows, changes) = self.series_of(&verified.gathered, order)?;
-        let mut prepared = self.prepare(verified, order);
-        prepared.effects.verified.attach(rows);
-        prepared.intent.series = changes;
+        let series = self.series_of(&verified.gathered, order)?;
+        let (rows, changes, dropped) = match series {
+            Some(SeriesStep { verified, changes, dropped }) => (Some(verified), Some(changes), dropped),
+            None => Default::default(),
+        };
+        let mut prepared = self.prepare(verified, changes, order);
+        if let Some(rows) = rows {
+            prepared.effects.verified.attach(rows);
+        }
+        prepared.dropped = dropped;
         let delivered = self.deliver(prepared, sink, upcoming)?;
         self.apply(delivered);
         Ok(())
     }
 
     /// Rows of the buckets that a batch closes, verified, and what the state of the series becomes. Nothing where there are no series.
-    fn series_of(
-        &mut self,
-        gathered: &Gathered<'_>,
-        order: &Order<'_>,
-    ) -> Result<(VerifiedSeries, Option<SeriesChanges>), BatchError> {
-        let Some(series) = &mut self.series else { return Ok((VerifiedSeries::default(), None)) };
-        let books = (self.coding.books.as_slice(), self.coding.numbering);
-        let (rows, changes) = series.step(&gathered.fresh, books, gathered.clock_ms, order.is_all())?;
-        Ok((rows, Some(changes)))
+    fn series_of(&mut self, gathered: &Gathered<'_>, order: &Order<'_>) -> Result<Option<SeriesStep>, BatchError> {
+        let Some(series) = &mut self.series else { return Ok(None) };
+        let Coding { books, numbering, .. } = &self.coding;
+        let batch = EncodedInput { input: gathered.input, rows: &gathered.fresh, books, numbering: *numbering };
+        Ok(Some(series.step(batch, gathered.clock_ms, source_end(order))?))
     }
 
     /// Makes up all that will be remembered of the batch.
-    fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, order: &Order<'_>) -> Prepared<'a> {
+    fn prepare<'a>(
+        &mut self,
+        verified: VerifiedBatch<'a>,
+        changes: Option<SeriesChanges>,
+        order: &Order<'_>,
+    ) -> Prepared<'a> {
         let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let monitor = self.settings.monitor;
@@ -142,7 +162,8 @@ impl Engine {
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let effects = Effects { verified, remaining, report };
-        let intent = self.intent(&gathered, order, &effects);
+        let mut intent = self.intent(&gathered, order, &effects);
+        intent.series = changes;
         let audit = self.auditor.as_ref().map(|auditor| {
             auditor.line(&AuditedBatch {
                 sequence: intent.after.sequence,
@@ -150,10 +171,16 @@ impl Engine {
                 ranges: &intent.ranges,
                 verified: &effects.verified,
                 report: &effects.report,
+                fragments: (!monitor).then_some(intent.after.totals),
+                series: self
+                    .series
+                    .as_ref()
+                    .zip(intent.series.as_ref())
+                    .map(|(series, changes)| series.published_after(changes)),
                 groups: self.in_force.plan.groups.iter().map(|group| group.name.as_str()).collect(),
             })
         });
-        Prepared { gathered, effects, intent, audit }
+        Prepared { gathered, effects, intent, audit, dropped: Vec::new() }
     }
 
     /// What must be on the disk before anything leaves.
@@ -245,16 +272,21 @@ impl Engine {
         let mut encoder = Encoder::new(&self.schema, &self.settings, &mut self.coding);
         let untruthful = self.untruthful.as_deref();
         let (store, ledger, over) = (&mut self.durable.store, &self.ledger, AtomicBool::new(false));
+        let series = self.series.as_ref();
         let delivered = std::thread::scope(|scope| {
             scope.spawn(|| encoder.look_ahead(upcoming, &over));
             let _over = SetOnDrop(&over);
             let intended = prepared.intend(store, ledger)?;
             crash_point("intent-flushed");
-            Ok::<_, BatchError>(intended.deliver(sink, nothing.as_ref(), untruthful))
+            Ok::<_, BatchError>(intended.deliver(sink, nothing.as_ref(), untruthful, series))
         })?;
         match delivered {
             Ok(()) => {
                 crash_point("delivered");
+                // What has left is drawn on the status page.
+                if let Some(mut nothing) = nothing {
+                    prepared.effects.verified.attach(nothing.take_series());
+                }
                 prepared.gathered.seconds.commit = start.elapsed().as_secs_f64();
                 Ok(Delivered { prepared, bytes_out: sink.bytes_out() - bytes_before })
             }
@@ -274,6 +306,7 @@ impl Engine {
         if let (Some(series), Some(changes)) = (&mut self.series, &intent.series) {
             series.apply(changes.clone());
             series.published().emit(&self.telemetry);
+            self.telemetry.draw(verified.series().means(), verified.series().undrawn());
         }
         self.tell_of_full_supporters(batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
@@ -336,8 +369,9 @@ impl Intended<'_, '_> {
         sink: &mut dyn Sink,
         nothing: Option<&Verified>,
         untruthful: Option<&str>,
+        series: Option<&SeriesStream>,
     ) -> Result<(), DeliveryError> {
-        let Prepared { gathered, effects: Effects { verified, .. }, intent, audit } = self.0;
+        let Prepared { gathered, effects: Effects { verified, .. }, intent, audit, dropped } = self.0;
         let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
         let envelope = Envelope {
             sequence: intent.after.sequence,
@@ -349,6 +383,12 @@ impl Intended<'_, '_> {
             coordinates: &gathered.batch.coordinates,
             untruthful,
             audit: audit.as_ref(),
+            series: series.zip(intent.series.as_ref()).map(|(series, changes)| SeriesLineage {
+                terms: series.terms(),
+                before: series.state(),
+                changes,
+                dropped,
+            }),
         };
         sink.deliver(nothing.unwrap_or(verified), &envelope)
     }

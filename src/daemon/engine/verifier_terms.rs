@@ -21,7 +21,8 @@ pub fn group_terms(plan: &Plan, names: &GroupNames, protections: &[(Protection, 
             quasi: attributes.iter().map(|a| group.quasi.contains(a)).collect(),
             sensitive: attributes.iter().map(|a| group.sensitive.contains(a)).collect(),
             protected: protected_terms(group, &attributes, protections),
-            narrowing: (!group.quasi.is_empty()).then(|| NarrowingTerms {
+            ranges: group.ranges,
+            narrowing: (!group.quasi.is_empty() && !group.ranges).then(|| NarrowingTerms {
                 attributes: group.quasi.clone(),
                 nodes: group.ladder.iter().map(|node| node.levels.clone()).collect(),
             }),

@@ -78,7 +78,8 @@ mod tests {
     use crate::start::composition::By;
 
     fn grown(loss: f64) -> Grown {
-        let shape = GroupShape { name: "a".into(), quasi: vec![0, 1], sensitive: vec![], insensitive: vec![] };
+        let shape =
+            GroupShape { name: "a".into(), quasi: vec![0, 1], sensitive: vec![], insensitive: vec![], ranges: false };
         let why = GrownGroup { attributes: vec![0, 1], loss, bits: loss };
         let answer = WishAnswer { together: vec![0, 1], loss, apart: vec![(2, Apart::Price { loss })] };
         let wish = Wish { attributes: vec![0, 1, 2], weight: 2.0 };

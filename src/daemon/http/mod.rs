@@ -68,7 +68,7 @@ pub async fn serve(listener: TcpListener, site: Site, shutdown: impl Future<Outp
     connections::serve(listener, tls, router(site), shutdown).await;
 }
 
-/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/status.json`, GET and HEAD only; `POST /forget` and `POST /reload` where they are served.
+/// `/`, `/metrics`, `/healthz`, `/readyz`, `/plan`, `/series.json`, `/status.json`, GET and HEAD only; `POST /forget` and `POST /reload` where they are served.
 pub fn router(site: Site) -> Router {
     let pages = Router::new()
         .route("/", get(|| async { Html(page::PAGE.html.as_str()) }))
@@ -76,6 +76,10 @@ pub fn router(site: Site) -> Router {
         .route("/healthz", get(|| async { "alive\n" }))
         .route("/readyz", get(ready))
         .route("/plan", get(plan))
+        .route(
+            "/series.json",
+            get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.series_charts().as_value()) }),
+        )
         .route("/status.json", get(|State(telemetry): State<Telemetry>| async move { Json(telemetry.status()) }));
     let mut requests = Router::new();
     if let Some(erasures) = site.erasures {

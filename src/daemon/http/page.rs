@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
+use crate::html::series_chart::legend;
 use crate::html::{STYLE, document, source};
+use crate::telemetry::{Label, RejectionReason, SuppressionReason};
 use maud::{Markup, PreEscaped, html};
 
 const SCRIPT: &str = include_str!("status.js");
@@ -39,6 +41,12 @@ fn facts(id: &str) -> Markup {
     html! { table { tbody id=(id) {} } }
 }
 
+/// Every reason of a suppressed record or a dead letter, in words.
+fn reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let suppressed = SuppressionReason::ALL.iter().map(|reason| (reason.as_str(), reason.words()));
+    suppressed.chain(RejectionReason::ALL.iter().map(|reason| (reason.as_str(), reason.words())))
+}
+
 fn body() -> Markup {
     html! {
         body.status {
@@ -51,12 +59,24 @@ fn body() -> Markup {
                 p.alarm { "This page draws with its own script; without it, the numbers are at " a href="metrics" { "/metrics" } "." }
             }
             svg #ink hidden {}
+            dl #reasons hidden {
+                @for (name, words) in reasons() { dt { (name) } dd { (words) } }
+            }
+            div.alarm #unrepresented role="alert" hidden {}
             main {
                 div #doubts hidden {
                     (section("doubts", "What the schema leaves unprotected", "", &html! { div.card { ul #doubt-list {} } }))
                 }
-                (section("risk", "Re-identification risk", "how surely a person can be found by the values of a record",
-                    &html! { div.row.three #risk {} }))
+                (section("represented", "What the release represents", "since the beginning, across restarts",
+                    &html! { div.card { (facts("represented-facts")) p.says #represented-line {} } }))
+                div #series hidden {
+                    (section("series", "Released series", "the latest published buckets since the start of this process",
+                        &html! { div { (legend(false)) } div.row.three #charts {} }))
+                }
+                div #fragments {
+                    (section("risk", "Re-identification risk", "how surely a person can be found by the values of a record",
+                        &html! { div.row.three #risk {} }))
+                }
                 (section("account", "Every record accounted for", "since the beginning, across restarts", &account()))
                 (section("flow", "Flow and cost", "", &html! { div.row.three #flow {} }))
                 (section("plan", "Plan", "", &plan()))

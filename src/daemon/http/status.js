@@ -4,22 +4,11 @@
   const WIDTH = 240, HEIGHT = 74, LEAST_SPAN = 30;
   const STAGES = ["read", "decode", "encode", "treat", "verify", "commit", "learn"];
   const STAGE_WORDS = ["wait for records", "parse", "number values", "generalize", "recount", "commit", "learn for the next plan"];
-  // What the reasons mean; a reason that is not here is shown by its name.
-  const WHY = {
-    no_support: "too few people share its values, however general", quiet: "its batch had too few people for too long",
-    guard: "counting would have joined two of its fragments", shutdown: "it was waiting when the daemon stopped",
-    revoked: "it was waiting when its partition went to another instance", held_out: "it waited for a crowd in vain",
-    end_of_stream: "the stream ended while it waited",
-    monitoring: "no record leaves: sink.kind is none or release.fragments is false",
-    thinned: "other lines of the same person stand for it",
-    malformed_json: "not JSON", not_utf8: "not UTF-8", oversized: "longer than source.max_record_bytes",
-    too_deep: "nested deeper than 32", duplicate_key: "a key comes twice", not_an_object: "JSON, but no object",
-    empty: "an empty record", ragged_row: "more or fewer fields than the header", malformed_row: "a quote is not closed",
-    unknown_attribute: "an attribute that the schema does not know", wrong_type: "a value is not of the schema's type",
-  };
   const OUTCOMES = ["released", "suppressed", "held", "dead_lettered", "dropped"];
   const COLOURS = { released: "cool", suppressed: "grey", held: "blue", dead_lettered: "warm", dropped: "greypale" };
   const byId = (id) => document.getElementById(id);
+  // The reasons in words, by their names.
+  const WHY = Object.fromEntries([...byId("reasons").querySelectorAll("dt")].map((name) => [name.textContent, name.nextElementSibling.textContent]));
   const SVG = byId("ink").namespaceURI;
   const colour = (name) => `var(--${name})`;
 
@@ -82,7 +71,7 @@
       refresh();
     });
     svg.addEventListener("pointerleave", () => { cursor = null; refresh(); });
-    charts.push({ title, figure, svg, axis, ...spec });
+    charts.push({ title, card, figure, svg, axis, ...spec });
   };
 
   const path = (values, top, from = null) => {
@@ -196,7 +185,7 @@
     },
   });
   chart("flow", "Information loss", {
-    unit: share,
+    unit: share, of_fragments: true,
     lines: [{ of: (p) => p.loss, colour: "warm" }],
     says: "How much detail the generalization takes: 0 % is every value as it came, 100 % is nothing but *.",
     read: (p) => [bold(share(p?.loss)), ` of the detail; ${share(p?.exact_share)} of cells exact`],
@@ -204,7 +193,7 @@
   chart("flow", "Suppressed", {
     unit: short,
     lines: [{ of: (p) => p.suppressed, colour: "grey" }],
-    says: "Records of which nothing leaves. The reasons are below: no crowd, other lines of the same person, or only measured.",
+    says: "Records of which no line leaves. The reasons are below; records that series represent are among them.",
     read: (p, s, now) => {
       // Now: the last ten seconds together, since a single one may have no batch.
       const seen = now ? s.history.slice(-10) : [p].filter(Boolean);
@@ -221,7 +210,7 @@
     read: (p) => (p && p.lag_records == null ? [bold("–"), " this source has no lag"] : [bold(short(p?.lag_records)), " records"]),
   });
   chart("flow", "Held for a better crowd", {
-    unit: short,
+    unit: short, of_fragments: true,
     lines: [{ of: (p) => p.held, colour: "blue" }],
     says: "Records that wait for later batches (privacy.max_hold_batches), where more people may share their values.",
     read: (p) => [bold(count(p?.held)), " records"],
@@ -237,6 +226,41 @@
 
   const about = (n, unit = count) => (n ? `about ${unit(n)}` : 0);
   const reason = ([name, n]) => [WHY[name] ? `${words(name)}: ${WHY[name]}` : words(name), n];
+
+  // People and records that the release represents; of fragments people are not counted.
+  const shareOfSeries = (series) => {
+    const records = series.records === 0 && series.pending > 0 ? 0 : series.records + series.late;
+    return records ? share(series.represented / records) : "none yet";
+  };
+  const drawRepresented = (s) => {
+    const { series, represented: by } = s;
+    const facts = [
+      ...(series ? [
+        ["people in published rows of series", count(series.people)],
+        ["records in published rows of series", shareOfSeries(series)],
+        ...(series.pending ? [["records of epochs that are still open", count(series.pending)]] : []),
+        ["rows published", count(series.rows)],
+        ["rows withheld: too few people present", count(series.too_few)],
+        ["rows published as shares of intervals, since one or two people dominate the sum", count(series.binned)],
+        ["rows withheld: one or two people dominate, or all have one value", count(series.dominated)],
+        ["records late, ahead of the clock, or without time or subject", count(series.late)],
+      ] : []),
+      ...(s.only_series ? [] : [["records of which a line was released", by.by_fragments == null ? "none yet" : share(by.by_fragments)]]),
+    ];
+    byId("represented-facts").replaceChildren(...facts.map(([name, value]) =>
+      make("tr", {}, make("td", {}, name), make("td", { class: "n" }, value))));
+    byId("represented-line").textContent = series
+      ? "A person or record is represented when its values are part of a published row. Records of people in their warm-up are not represented yet."
+      : "A record is represented when a line of its own was released.";
+    const shares = [by.by_fragments, by.by_series].filter((share) => share != null);
+    const most = shares.length ? Math.max(...shares) : null;
+    const banner = byId("unrepresented");
+    banner.hidden = !(most != null && most < by.minimum);
+    banner.textContent = banner.hidden ? "" :
+      `The release represents ${share(most)} of the records; release.min_represented asks for ${share(by.minimum)}. ` +
+      (series ? "The reasons are below." : "Statistics over time ([[series]]) represent most records of people who have many: throng check --sample compares the forms.");
+    byId("fragments").hidden = s.only_series;
+  };
 
   const account = (s) => {
     const values = { ...s.totals, held: s.held };
@@ -360,13 +384,27 @@
       : [make("tr", { class: "zero" }, make("td", {}, "none"))]));
   };
 
+  // Charts of the series: the daemon draws them, and they change when rows are published.
+  let chartedRows = 0;
+  const series = async (published) => {
+    if (!published || published.rows === chartedRows) return;
+    chartedRows = published.rows;
+    const answer = await fetch("series.json", { cache: "no-store" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const charts = await answer.json();
+    byId("series").hidden = charts.length === 0;
+    byId("charts").replaceChildren(...charts.map(({ title, drawing }) => {
+      const drawn = new DOMParser().parseFromString(drawing, "text/html").body.firstElementChild;
+      return make("div", { class: "card" }, make("h3", {}, title), document.importNode(drawn, true));
+    }));
+  };
+
   let status = null;
   const refresh = () => {
     if (!status) return;
     const series = status.series;
-    const represented = series && series.records ? share(series.represented / series.records) : "no closed bucket";
     byId("promise").textContent = series
-      ? `series represent ${count(series.people)} of ${count(series.people_seen)} people and ${represented} of records`
+      ? `series represent ${count(series.people)} people and ${shareOfSeries(series)} of records`
       : `each record leaves in a crowd of at least ${status.k}`;
     const pill = byId("state");
     const alarm = !status.conserved ? "records do not add up" : status.verification_refusals ? "verification has refused a batch" : "";
@@ -376,7 +414,11 @@
     byId("doubt-list").replaceChildren(...status.doubts.map((doubt) => make("li", {}, doubt)));
     byId("version").textContent = `version ${status.version}${status.policy ? `, policy ${status.policy}` : ""}, up ${age(status.uptime_seconds)}`;
     span = Math.max(LEAST_SPAN, status.history.length);
-    charts.forEach((c) => paint(c, status));
+    charts.forEach((c) => {
+      c.card.hidden = status.only_series && c.of_fragments === true;
+      paint(c, status);
+    });
+    drawRepresented(status);
     account(status);
     plan(status);
     evidence(status);
@@ -400,6 +442,7 @@
       status = await answer.json();
       document.body.classList.remove("stale");
       refresh();
+      await series(status.series);
     } catch (error) {
       document.body.classList.add("stale");
       byId("state").className = "pill bad";

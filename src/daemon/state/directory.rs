@@ -47,6 +47,10 @@ pub enum StateError {
     )]
     OtherGroups { path: PathBuf, groups: String },
     #[error(
+        "state directory {0} has the cohorts of other series: their signals, ranges, strata, noise or k are not those of this configuration (go back to them, or start with a new directory and another sink: new cohorts of the same people are a second release)"
+    )]
+    OtherSeries(PathBuf),
+    #[error(
         "state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)"
     )]
     Damaged { path: PathBuf, what: String },
@@ -98,6 +102,7 @@ impl StateError {
                 | Self::OtherStream(_)
                 | Self::OtherSink(_)
                 | Self::OtherGroups { .. }
+                | Self::OtherSeries(_)
                 | Self::NoMemory { .. }
                 | Self::Version { .. }
         )
@@ -108,7 +113,7 @@ impl StateError {
 const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// The first database of a directory.
 pub(super) const FIRST: &str = "db";

@@ -177,6 +177,12 @@ impl Store {
         self.keeper.glance(|d| d.db.size_on_disk().unwrap_or_default()).unwrap_or_default()
     }
 
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Identity of this state, made once.
     #[must_use]
     pub fn id(&self) -> &str {

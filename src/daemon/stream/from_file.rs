@@ -10,7 +10,7 @@ use crate::config::{Config, Format, JOINED, Rows, SinkKind};
 use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::run_error::RunError;
-use crate::io::file::sink::{FileSink, Names, NoSink, SeriesColumns};
+use crate::io::file::sink::{FileSink, Names, NoSink, SeriesColumns, refuse_replacement};
 use crate::io::file::{FileSource, GroupColumns, Reading, Standing, StopFlag, content_digest_of};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::transaction::UNTRUTHFUL;
@@ -59,10 +59,11 @@ pub fn run_file(
     // A batch that was about to leave when a process ended may have: its lines count as released.
     let Assembled { mut engine, .. } = assemble(checked, telemetry, options.accept_rewind, &mut |_, _| Ok(true))?;
     engine.heed(stop);
-    if let Some(input) = input
-        && !engine.begin_job(&input)?
-    {
-        return Err(RunError::SameInput { path: config.source.path.clone(), state: config.state.path.clone() });
+    if is_job {
+        begin_job(&mut engine, &config, input)?;
+        if config.sink.kind == SinkKind::File && engine.has_published_series() {
+            refuse_replacement(&config, &columns, &series, options.lineage.as_deref())?;
+        }
     }
     let clock = state_clock(&config, options, &engine, None);
     let clock = if is_job { clock.at_rest() } else { clock };
@@ -130,12 +131,25 @@ pub fn run_file(
         standing.refuse_changed_files()?;
         let consumed = telemetry.status().totals.consumed - consumed_before;
         refuse_loss(telemetry, &findings, (consumed, options.most_lost), &config.source.path)?;
+        if let Some(what) = refused_share(telemetry) {
+            return Err(RunError::Unrepresented { what, findings });
+        }
     }
     if let Some(sink) = sink {
         sink.finish()?;
     }
     engine.keep_copy()?;
     Ok(findings)
+}
+
+/// Notes the input of a job. Refuses one that the state has taken in already.
+fn begin_job(engine: &mut Engine, config: &Config, input: Option<[u8; 32]>) -> Result<(), RunError> {
+    if let Some(input) = input
+        && !engine.begin_job(&input)?
+    {
+        return Err(RunError::SameInput { path: config.source.path.clone(), state: config.state.path.clone() });
+    }
+    Ok(())
 }
 
 /// Refuses a job that has consumed nothing, or lost more than the share `most`.
@@ -170,6 +184,15 @@ fn noted_digest(checked: &Checked, files: &[PathBuf], stop: &AtomicBool) -> Resu
 pub fn refused_loss(telemetry: &Telemetry, of: Settled, findings: &[Finding], most: f64) -> Option<String> {
     let swallowed = findings.iter().map(Finding::swallowed_lines).sum();
     loss(telemetry.share_lost(of, swallowed), swallowed, most, telemetry.status().totals.released > 0)
+}
+
+/// The message of a release that represents less than `release.min_represented`; none of another.
+pub fn refused_share(telemetry: &Telemetry) -> Option<String> {
+    let represented = telemetry.represented();
+    let (share, minimum) = (represented.too_little()? * 100.0, represented.minimum * 100.0);
+    Some(format!(
+        "the release represents {share:.1} % of the records, and release.min_represented asks for {minimum:.0} %"
+    ))
 }
 
 /// As [`refused_loss`], where the share `lost` is known. `swallowed` of the lost ones are lines inside a quote that is likely to be open

@@ -26,7 +26,7 @@ use crate::start::checked::Checked;
 use crate::start::findings::Finding;
 use crate::telemetry::Telemetry;
 use from_file::run_file;
-pub use from_file::{loss, refused_loss};
+pub use from_file::{loss, refused_loss, refused_share};
 use from_kafka::run_kafka;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

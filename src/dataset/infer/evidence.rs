@@ -7,12 +7,15 @@ use crate::counting::Wanted;
 use crate::io::table::TableColumn;
 use crate::records::canonical::Canonical;
 use crate::records::dictionary::{Dictionary, FIRST_VALUE, MISSING};
+use crate::records::json::unquoted;
+use crate::records::moment;
 use crate::records::numbers::RecordNumbers;
 use crate::records::raw::Token;
 use crate::records::schema::{Attribute, Changes};
 use crate::risk::audit::{AuditColumn, AuditQuestion, ReadColumns, Report, Singletons, audit, prepare};
 use crate::risk::identifiers::Rule;
 use crate::risk::qid::Strategy;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Attributes whose combinations are searched, at most.
@@ -58,6 +61,97 @@ impl Typed {
             ),
         })
     }
+}
+
+/// Days of people on which a number has a value, as positions among all days of people with a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PersonDays(Vec<u64>);
+
+impl PersonDays {
+    fn add(&mut self, at: usize) {
+        self.0.resize(self.0.len().max(at / 64 + 1), 0);
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+
+    /// Number of days.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.iter().map(|bits| u64::from(bits.count_ones())).sum()
+    }
+
+    /// Days that are in both.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(one, other)| one & other).collect())
+    }
+}
+
+impl FromIterator<usize> for PersonDays {
+    fn from_iter<T: IntoIterator<Item = usize>>(positions: T) -> Self {
+        let mut days = Self::default();
+        positions.into_iter().for_each(|at| days.add(at));
+        days
+    }
+}
+
+/// Returns for each number the days of people with a value, by the event time.
+pub(super) fn days_of_numbers(
+    (time_column, time): (&TableColumn, &Attribute),
+    numbers: &[(&TableColumn, &Attribute)],
+    people: &People,
+) -> BTreeMap<String, PersonDays> {
+    let times = Typed::of(time_column, time);
+    let day = |text: &str| unquoted(text).and_then(|time| moment::parse(&time)).map(|ms| ms.div_euclid(86_400_000));
+    let days: Vec<Option<i64>> = times.dictionary.texts().map(day).collect();
+    let mut positions: BTreeMap<(u32, i64), usize> = BTreeMap::new();
+    let place = |(code, person): (&u32, &u32)| {
+        let day = code.checked_sub(FIRST_VALUE).and_then(|value| days[value as usize]).filter(|_| *person != NOBODY)?;
+        let next = positions.len();
+        Some(*positions.entry((*person, day)).or_insert(next))
+    };
+    let places: Vec<Option<usize>> = times.codes.iter().zip(&people.of_row).map(place).collect();
+    let of_number = |(column, number): &(&TableColumn, &Attribute)| {
+        let typed = Typed::of(column, number);
+        let with_value = typed.codes.iter().zip(&places).filter(|(code, _)| **code >= FIRST_VALUE);
+        (number.name.clone(), with_value.filter_map(|(_, place)| *place).collect())
+    };
+    numbers.iter().map(of_number).collect()
+}
+
+/// Different days and hours with a record, of the median person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cadence {
+    /// Days.
+    pub days: u64,
+    /// Hours.
+    pub hours: u64,
+}
+
+/// Returns how the dates or times of a column are spread over the records of a person; `None` where no column names people.
+pub(super) fn cadence(column: &TableColumn, attribute: &Attribute, people: &People) -> Option<Cadence> {
+    people.column?;
+    let mut canonical = String::new();
+    let hour = |text: &str| match attribute.typing.canonical(Token::Untyped(text), &mut canonical) {
+        Ok(Canonical::Value) => {
+            unquoted(&canonical).and_then(|time| moment::parse(&time)).map(|time_ms| time_ms.div_euclid(3_600_000))
+        }
+        _ => None,
+    };
+    let hours: Vec<Option<i64>> = column.dictionary.texts().map(hour).collect();
+    let mut of_people: BTreeMap<u32, BTreeSet<i64>> = BTreeMap::new();
+    for (code, &person) in column.codes.iter().zip(&people.of_row) {
+        let hour = code.checked_sub(FIRST_VALUE).and_then(|value| hours[value as usize]);
+        if let Some(hour) = hour.filter(|_| person != NOBODY) {
+            of_people.entry(person).or_default().insert(hour);
+        }
+    }
+    let median = |count: &dyn Fn(&BTreeSet<i64>) -> usize| {
+        let mut counts: Vec<usize> = of_people.values().map(count).collect();
+        counts.sort_unstable();
+        counts.get(counts.len() / 2).map_or(0, |median| *median as u64)
+    };
+    let days = |hours: &BTreeSet<i64>| hours.iter().map(|hour| hour.div_euclid(24)).collect::<BTreeSet<_>>().len();
+    Some(Cadence { days: median(&days), hours: median(&BTreeSet::len) })
 }
 
 /// The audit of typed columns: by name. None where there are too many, or nothing can be searched.

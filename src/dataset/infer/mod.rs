@@ -35,4 +35,5 @@ mod text;
 mod tokens;
 mod values;
 
+pub use evidence::{Cadence, PersonDays};
 pub use propose::{Asked, InferError, Inferred, infer};

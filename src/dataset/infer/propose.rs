@@ -1,7 +1,7 @@
 //! From a table of texts to a schema.
 
 use super::codes;
-use super::evidence::{Typed, audited};
+use super::evidence::{Cadence, PersonDays, Typed, audited, cadence, days_of_numbers};
 use super::ladder::{self, Wanted};
 use super::names::Name;
 use super::people::{self, People};
@@ -13,10 +13,10 @@ use super::tokens::{is_nothing, plain_number};
 use super::values::Values;
 use crate::io::table::{TableColumn, WholeTable};
 use crate::records::dictionary::FIRST_VALUE;
-use crate::records::schema::{Attribute, Origin, Place, Role, Schema, SchemaError, Type};
+use crate::records::schema::{Attribute, Changes, Origin, Place, Role, Schema, SchemaError, Type};
 use crate::risk::audit::AuditColumn;
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +56,10 @@ pub struct Inferred {
     pub people: u64,
     /// Records looked at.
     pub records: u64,
+    /// By name of an attribute with dates or times: days and hours of the median person. Empty where no column names people.
+    pub cadences: BTreeMap<String, Cadence>,
+    /// By name of a number: days of people with a value. Empty where no column names people, or none has times.
+    pub days: BTreeMap<String, PersonDays>,
 }
 
 /// Why nothing can be proposed.
@@ -137,7 +141,24 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
     let schema = parse(&proposal)?;
     gather(&mut proposal, &schema, &kept, &people, asked);
     let schema = parse(&proposal)?;
-    Ok(Inferred { text: text::write(&proposal), schema, people: people.count, records: table.rows })
+    let of_times =
+        schema.attributes.iter().zip(&kept).filter(|(a, _)| matches!(a.kind(), Type::Date | Type::Timestamp));
+    let cadences = of_times.filter_map(|(a, column)| Some((a.name.clone(), cadence(column, a, &people)?))).collect();
+    let days = days(&schema, &kept, &people);
+    Ok(Inferred { text: text::write(&proposal), schema, people: people.count, records: table.rows, cadences, days })
+}
+
+/// Days of people with a value of each number.
+fn days(schema: &Schema, columns: &[&TableColumn], people: &People) -> BTreeMap<String, PersonDays> {
+    let of = |wanted: fn(&Attribute) -> bool| {
+        let attributes = schema.attributes.iter().map(|attribute| &**attribute);
+        columns.iter().copied().zip(attributes).filter(move |(_, attribute)| wanted(attribute))
+    };
+    let is_time = |a: &Attribute| matches!(a.kind(), Type::Date | Type::Timestamp) && a.changes != Some(Changes::Never);
+    let time = of(is_time).min_by_key(|(_, attribute)| attribute.role != Role::Time);
+    let numbers: Vec<_> = of(|a| matches!(a.kind(), Type::Integer | Type::Float)).collect();
+    let time = time.filter(|_| people.column.is_some());
+    time.map_or_else(BTreeMap::new, |time| days_of_numbers(time, &numbers, people))
 }
 
 /// Refuses codes that come back where nothing counts people: their people would each be a crowd of records.

@@ -4,10 +4,12 @@
 //! have left there. Where n people have m children, at least n − (m − 1)(k − 1) of them are of each. The outsider takes the attribute that
 //! places most people, and is right for as many of each child as there really are. Nothing is promised: where the ladder does not
 //! hold that node, the claim is wrong.
+//!
+//! A range is no wider than its class: somebody is in its first interval, and somebody in its last. Of a class of n people that places two.
 
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::{CellId, Code, SUPPRESSED};
+use crate::records::codebook::{CellId, Code, SUPPRESSED, is_range};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The share of the people of every class and batch that are placed below their printed cells, rightly.
@@ -24,7 +26,11 @@ pub fn run(release: &Release<'_>) -> Vec<Yield> {
             }
             for (class, people) in classes {
                 let lines: Vec<usize> = people.into_values().collect();
-                let placed = placed(release, &known, &children, &class, &lines, crowd);
+                let placed = if known.shape.ranges {
+                    placed_at_bounds(release, &known, &class, &lines)
+                } else {
+                    placed(release, &known, &children, &class, &lines, crowd)
+                };
                 let rate = placed as f64 / lines.len() as f64;
                 lines.iter().for_each(|_| trials.add(rate, 0.0));
             }
@@ -59,6 +65,18 @@ impl Children {
         }
         Self { below, child }
     }
+}
+
+/// People of `lines`, one line each, that are placed rightly in the outer intervals of a range.
+fn placed_at_bounds(release: &Release<'_>, known: &Known<'_>, class: &[CellId], lines: &[usize]) -> usize {
+    let ranges = known.shape.quasi.iter().zip(class).filter(|(_, cell)| is_range(**cell));
+    let at_bounds = |(&attribute, &cell): (&usize, &CellId)| {
+        let book = &release.original.books[attribute];
+        let code = |line: &usize| release.original.batch.columns[attribute][known.origins[*line].row as usize];
+        let positions: BTreeSet<u32> = lines.iter().filter_map(|line| book.position(code(line))).collect();
+        positions.into_iter().filter(|&position| book.is_bound(cell, position)).count()
+    };
+    ranges.map(at_bounds).max().unwrap_or(0)
 }
 
 /// People of `lines`, one line each, that are placed rightly.

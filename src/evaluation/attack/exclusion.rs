@@ -6,7 +6,7 @@
 
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::{CellId, Code};
+use crate::records::codebook::{CellId, Code, SUPPRESSED};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tries every line of every class that is not exact. The rates of a class add up to 1 as long as anybody is left of it, whoever is struck out,
@@ -82,6 +82,9 @@ impl<'a> View<'a> {
 
     /// Whether raw values would have left in a finer class than `class`.
     fn leaves_finer(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
+        if self.known.shape.ranges {
+            return self.is_in_finer_range(codes, class, batch);
+        }
         // By attribute, the cells of the value from the raw one up to that of the class.
         let mut finer: Vec<Vec<CellId>> = Vec::with_capacity(class.len());
         for ((&attribute, &code), &cell) in self.known.shape.quasi.iter().zip(codes).zip(class) {
@@ -99,6 +102,21 @@ impl<'a> View<'a> {
             finer.push(cells);
         }
         self.is_shown(&mut Vec::with_capacity(class.len()), &finer, class, batch)
+    }
+
+    /// Whether raw values are in another class of `batch` that shows ranges, of which every cell is as fine as that of `class` or finer.
+    fn is_in_finer_range(&self, codes: &[Code], class: &[CellId], batch: u64) -> bool {
+        let is_finer = |cells: &[CellId]| {
+            let attributes = self.known.shape.quasi.iter().map(|&attribute| &self.release.facts[attribute]);
+            let mut cells = attributes.zip(cells).zip(class).zip(codes);
+            cells.all(|(((facts, &cell), &wide), &code)| {
+                let within = || facts.get(cell).codes.iter().all(|code| facts.holds(wide, *code));
+                facts.holds(cell, code) && (cell == wide || wide == SUPPRESSED || cell != SUPPRESSED && within())
+            })
+        };
+        let mut others =
+            self.shown.iter().filter(|(other, batches)| other.as_slice() != class && batches.contains(&batch));
+        others.any(|(other, _)| is_finer(other))
     }
 
     /// Whether a class of the cells of `finer`, other than `class`, is shown in `batch`. Only prefixes that some class has

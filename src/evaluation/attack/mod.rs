@@ -17,6 +17,7 @@
 //! | `homogeneity`, `minimality` | to learn a sensitive value: of a whole class, or that hides |
 //! | `doubles` | other people, for what chance gives |
 //! | `release` | what they are run on, and how hard is tried |
+//! | [`series`] | series of cohorts: levels, values and members |
 //! | `trials` | hits, rates and their intervals |
 
 mod attendance;
@@ -33,6 +34,7 @@ mod minimality;
 mod presence;
 mod release;
 mod sequences;
+pub mod series;
 #[cfg(test)]
 pub(in crate::evaluation) mod stage;
 #[cfg(test)]

@@ -26,8 +26,8 @@ impl Stage {
         let path = folder.path().join("in.ndjson");
         std::fs::write(&path, records).expect("a file");
         let schema = Arc::new(Schema::parse(schema, "s.toml", Path::new(".")).expect("a schema"));
-        let original = Original::read(&Config::default(), &schema, "throng.toml", &path).expect("records");
-        let facts = (0..schema.attributes.len()).map(|a| AttributeFacts::of(&original, a)).collect();
+        let original = Original::read(&Config::default(), &schema, "throng.toml", &path, None).expect("records");
+        let facts = (0..schema.attributes.len()).map(|a| AttributeFacts::of(&original, a, &[])).collect();
         Self { original, facts, shapes: Vec::new(), groups: Vec::new() }
     }
 
@@ -51,7 +51,7 @@ impl Stage {
             origin: Some(origin),
         });
         let (quasi, sensitive) = (quasi.to_vec(), sensitive.to_vec());
-        self.shapes.push(GroupShape { name, quasi, sensitive, insensitive: Vec::new() });
+        self.shapes.push(GroupShape { name, quasi, sensitive, insensitive: Vec::new(), ranges: false });
         self
     }
 

@@ -32,6 +32,9 @@ pub struct GroupYield {
     pub interval: [f64; 2],
     /// What guessing without the release gives.
     pub chance: f64,
+    /// What is promised of this group, where it differs from group to group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<f64>,
 }
 
 /// What an attack came to.
@@ -92,10 +95,12 @@ impl Yield {
         self.judged_by(judged)
     }
 
-    fn judged_by(mut self, judged: Judgement) -> Self {
+    /// The same, judged in another way.
+    #[must_use]
+    pub fn judged_by(mut self, judged: Judgement) -> Self {
         self.judged = judged;
         let beyond = |group: &GroupYield| {
-            let limit = self.limit(group.chance);
+            let limit = self.limit(group.bound, group.chance);
             group.interval[0] - if limit.is_finite() { limit } else { 0.0 }
         };
         let worst = self.groups.iter().reduce(|worst, next| if beyond(next) > beyond(worst) { next } else { worst });
@@ -103,9 +108,9 @@ impl Yield {
         self
     }
 
-    /// What a rate is promised to stay below, by what guessing gives.
-    fn limit(&self, chance: f64) -> f64 {
-        match (self.judged, self.bound) {
+    /// What a rate is promised to stay below, by a bound of its own and by what guessing gives.
+    fn limit(&self, bound: Option<f64>, chance: f64) -> f64 {
+        match (self.judged, bound.or(self.bound)) {
             (Judgement::Open, _) => f64::INFINITY,
             (Judgement::EachTrial | Judgement::Mean, Some(bound)) => bound + EPSILON,
             (Judgement::MeanOrChance, Some(bound)) => bound.max(allowed_by_chance(chance)) + EPSILON,
@@ -121,19 +126,19 @@ impl Yield {
     /// Whether a promise is broken: the whole interval of the mean, or of a group, lies above what is promised, or where every trial is
     /// promised to stay below the bound, any is above.
     pub fn is_above(&self) -> bool {
-        self.is_above_limit(&|chance| self.limit(chance))
+        self.is_above_limit(&|bound, chance| self.limit(bound, chance))
             || self.judged == Judgement::EachTrial && self.share_above > 0.0
     }
 
     /// Whether the whole interval of the mean, or of a group, lies above a share.
     pub fn is_above_share(&self, most: f64) -> bool {
-        !self.is_open() && self.is_above_limit(&|_| most)
+        !self.is_open() && self.is_above_limit(&|_, _| most)
     }
 
-    /// `limit` by what guessing gives.
-    fn is_above_limit(&self, limit: &dyn Fn(f64) -> f64) -> bool {
-        let mean = self.trials > 0 && self.interval[0] > limit(self.chance);
-        mean || self.groups.iter().any(|group| group.interval[0] > limit(group.chance))
+    /// `limit` by the bound of a group and by what guessing gives.
+    fn is_above_limit(&self, limit: &dyn Fn(Option<f64>, f64) -> f64) -> bool {
+        let mean = self.trials > 0 && self.interval[0] > limit(None, self.chance);
+        mean || self.groups.iter().any(|group| group.interval[0] > limit(group.bound, group.chance))
     }
 }
 
@@ -176,7 +181,7 @@ impl Trials {
         let number = trials.max(1) as f64;
         let groups = self.groups.into_iter().map(|(group, (trials, right, chance))| {
             let (number, rate) = (trials as f64, right / trials as f64);
-            GroupYield { group, trials, rate, interval: wilson(rate, number), chance: chance / number }
+            GroupYield { group, trials, rate, interval: wilson(rate, number), chance: chance / number, bound: None }
         });
         let groups: Vec<GroupYield> = groups.collect();
         let above = self.right.iter().filter(|right| bound.is_some_and(|bound| **right > bound + EPSILON)).count();

@@ -21,7 +21,7 @@ mod scores;
 mod target;
 
 pub use coefficients::Coefficient;
-pub use scores::Scores;
+pub use scores::{Scores, auc};
 pub use target::{Target, TargetError};
 
 use super::facts::AttributeFacts;

@@ -81,7 +81,8 @@ impl Scores {
 }
 
 /// The area under the curve by ranks (Mann and Whitney); equal scores count half.
-fn auc(scores: &[f64], positive: &[bool]) -> f64 {
+#[must_use]
+pub fn auc(scores: &[f64], positive: &[bool]) -> f64 {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|a, b| scores[*a].total_cmp(&scores[*b]));
     let (mut ranks, mut before) = (0.0, 0);

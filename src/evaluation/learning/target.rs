@@ -14,7 +14,9 @@ const MOST_CLASSES: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the message of each case says it")]
 pub enum TargetError {
-    #[error("--target {0}: no attribute of this name leaves; name one of a group")]
+    #[error(
+        "--target {0}: no attribute of this name leaves in a group, and no series with `moments` has a signal of this name: name one that does"
+    )]
     NothingLeaves(String),
     #[error("--target {0}: no record has the value {1:?} there; name one that occurs")]
     NoSuchValue(String, String),

@@ -48,6 +48,21 @@ pub struct GroupCount {
     pub smallest_class_in_batch: Option<u64>,
 }
 
+/// One series as it was counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeriesCount {
+    /// The series.
+    pub series: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Buckets with a row; of a series with moments epochs.
+    pub buckets: u64,
+    /// People of the smallest contributor set.
+    pub smallest_set: u64,
+    /// The fewest people that were present in a published bucket or epoch; none without the original.
+    pub fewest_present: Option<u64>,
+}
+
 /// A release as an auditor finds it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recount {
@@ -61,6 +76,8 @@ pub struct Recount {
     pub lines: u64,
     /// The groups, in the order of the configuration.
     pub groups: Vec<GroupCount>,
+    /// The series, in the order of the configuration.
+    pub series: Vec<SeriesCount>,
     /// Promises that are broken, as often as they are.
     pub broken_in_all: u64,
     /// The first of them.

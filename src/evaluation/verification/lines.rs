@@ -8,7 +8,7 @@ use crate::config::{Config, Format, JOINED};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::joined::{At, Owners};
 use crate::evaluation::nested::{Object, ranks, values};
-use crate::evaluation::released::{files, is_missing, joined};
+use crate::evaluation::released::{files, is_missing, joined, without_guard};
 use crate::io::file::{FileSource, open_text};
 use crate::records::raw::{RawBatch, Token};
 use crate::records::schema::{Attribute, Schema};
@@ -240,7 +240,7 @@ impl Group {
                 return Err(EvaluationError::Line { path: path.to_owned(), line, why: why.to_string() });
             }
             for row in 0..raw.rows() {
-                let cells = (0..columns.len()).map(|at| raw.token(row, at));
+                let cells = (0..columns.len()).map(|at| without_guard(raw.token(row, at), format));
                 let missing = |token: &Token<'_>| is_missing(*token, format, columns.len());
                 self.lines
                     .push(cells.map(|token| printed(if missing(&token) { Token::Null } else { token })).collect());
@@ -266,12 +266,16 @@ impl Group {
                         let bare = cell.trim_start_matches('\u{0}').to_owned();
                         let (found, kept) = match spelling.judge(attribute, &text) {
                             Some(found) => (Some(found), text),
+                            None if shape.ranges && spelling.is_range(attribute, &text) => (None, text),
                             None => (spelling.judge(attribute, &bare), bare),
                         };
                         *cell = kept;
                         found
                     }
                 };
+                let may_be_range = shape.ranges && shape.quasi.contains(&attribute);
+                let is_range = || may_be_range && spelling.is_range(attribute, cell);
+                let judged = judged.or_else(|| is_range().then_some(Spelled::Label));
                 if judged.is_none() {
                     let promise = "a cell is a value of its attribute, a label of its hierarchy, or `*`";
                     findings.note(promise, &self.file, number, Some(&self.names[at]), None);

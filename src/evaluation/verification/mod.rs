@@ -11,6 +11,7 @@
 //! | `models` | diversity of the sensitive values of a class |
 //! | `order` | the order of lines |
 //! | `repetition` | lines of a person in a group that does not change |
+//! | `series`, `series_rows`, `series_values` | rows of series: sets, atoms, rounding, roll-ups; with the original their values |
 //! | `shared` | attributes that stand in several groups |
 //! | `finding` | what the configuration asks for, what is broken, and where |
 
@@ -20,34 +21,43 @@ mod lines;
 mod models;
 mod order;
 mod repetition;
+mod series;
+mod series_moments;
+mod series_noise;
+mod series_published;
+mod series_rows;
+mod series_values;
 mod shared;
 mod spelled;
 mod told;
 
-pub use finding::{Broken, GroupCount, Recount};
+pub use finding::{Broken, GroupCount, Recount, SeriesCount};
 
 use super::error::EvaluationError;
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::planner::GroupShape;
-use crate::config::{Config, Rows};
+use crate::anonymity::series::Terms;
+use crate::config::{Config, Recoding, Rows};
+use crate::evaluation::original::Original;
 use crate::records::schema::Schema;
 use finding::{Asked, Findings};
 use std::path::Path;
 
-/// Recounts the release at `path`, written as the sink of `config` writes. With a `lineage` people are counted, and batches.
+/// Recounts the release at `path`, written as the sink of `config` writes. With a `lineage` people are counted, and batches. Values of
+/// series, whose `terms` are given, are recounted from the `original`.
 ///
 /// # Errors
 /// When a file cannot be read, or the lineage is not of this release. A broken promise is no error: it is in the [`Recount`].
 pub fn recount(
-    config: &Config,
-    schema: &Schema,
-    shapes: &[GroupShape],
+    (config, schema, shapes): (&Config, &Schema, &[GroupShape]),
     path: &Path,
     lineage: Option<&Path>,
+    series: Option<&Terms>,
+    original: Option<&Original>,
 ) -> Result<Recount, EvaluationError> {
     let mut findings = Findings::default();
     let mut spelling = spelled::Spelling::new(schema);
-    let groups = if config.sink.rows == Rows::Joined {
+    let groups = if config.sink.rows == Rows::Joined && !shapes.is_empty() {
         let told = lineage.map(|lineage| told::groups(lineage, shapes)).transpose()?;
         lines::read_joined((config, schema), shapes, path, told, &mut spelling, &mut findings)?
     } else {
@@ -76,7 +86,13 @@ pub fn recount(
         }
         judge_repetition(config, schema, (&groups, shapes), told, &mut findings);
     }
+    let count = |terms| series::judge(config, terms, path, lineage, original, &mut findings);
+    let series_counts = series.map(count).transpose()?.unwrap_or_default();
+    let mut not_checked =
+        if shapes.is_empty() { Vec::new() } else { not_checked(config, told.as_deref(), asked.people) };
+    not_checked.extend(series.into_iter().flat_map(|_| series_not_checked(lineage.is_some(), original.is_some())));
     Ok(Recount {
+        series: series_counts,
         counted: if told.is_some() && asked.people { "people" } else { "lines" },
         crowd: asked.crowd,
         lines: groups.iter().map(|group| group.lines.len() as u64).sum(),
@@ -84,7 +100,7 @@ pub fn recount(
         kept: findings.is_empty(),
         broken_in_all: findings.in_all(),
         broken: findings.into_first(),
-        not_checked: not_checked(config, told.as_deref(), asked.people),
+        not_checked,
     })
 }
 
@@ -115,6 +131,9 @@ fn not_checked(config: &Config, told: Option<&[Vec<told::Told>]>, people: bool) 
         "exclusion, and which values hide behind a sensitive cell: they need the records before",
         "counting over generalized labels: single cells are counted",
     ];
+    if config.group.iter().any(|group| group.treatment == Recoding::Ranges) {
+        open.push("whether somebody of a class of ranges would have left in another: it needs the records before");
+    }
     if told.is_none() {
         open.push("crowds inside batches (they are counted over the whole release), lines of one person, order, and forced pairs: they need --lineage");
         if config.sink.rows == Rows::Joined {
@@ -130,6 +149,23 @@ fn not_checked(config: &Config, told: Option<&[Vec<told::Told>]>, people: bool) 
     }
     if config.privacy.model.iter().any(|model| told.is_none() || !models::is_judged(model)) {
         open.push("the privacy models beside k, but for l_diversity where there is a lineage");
+    }
+    open
+}
+
+/// What cannot be checked of series.
+fn series_not_checked(has_lineage: bool, has_original: bool) -> Vec<&'static str> {
+    let mut open =
+        vec!["whether values had a part in the draw of cohorts: it needs the secret and all that the run knew"];
+    if !has_lineage {
+        open.push("cohorts, atoms and contributor sets of series: they need --lineage");
+    }
+    if !has_lineage || !has_original {
+        open.push("values of series, dominance, and who was present: they need --original and --lineage");
+    } else {
+        open.push(
+            "values of series that go on from an earlier run: carried values are of records that this run has not read",
+        );
     }
     open
 }

@@ -5,6 +5,7 @@ use super::lines::Group;
 use super::told::Told;
 use crate::config::Config;
 use crate::io::file::Format;
+use crate::records::formula::guarded;
 use crate::start::reading::file_format;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -67,7 +68,7 @@ fn row(config: &Config, group: &Group, line: usize, columns: &BTreeMap<usize, &s
     match file_format(config.sink.format(), config.source.separator) {
         Format::Csv { separator } => {
             let cells = cells.map(|(_, cell)| match cell.map(|cell| (cell, serde_json::from_str::<String>(cell))) {
-                Some((_, Ok(text))) => format!("\"{}\"", text.replace('"', "\"\"")),
+                Some((_, Ok(text))) => format!("\"{}\"", guarded(&text).replace('"', "\"\"")),
                 Some(("null", _)) => nothing.to_owned(),
                 Some((cell, Err(_))) => cell.to_owned(),
                 None => String::new(),

@@ -232,7 +232,7 @@ proptest! {
         let config = config::parse(&text, "c.toml", std::iter::empty()).expect("a configuration");
         release(&config, &schema, &attributes);
         let shapes = group_shapes(&config, &schema, "c.toml").expect("groups");
-        let found = recount(&config, &schema, &shapes, &path, None).expect("a recount");
+        let found = recount((&config, &schema, &shapes), &path, None, None, None).expect("a recount");
         prop_assert!(found.kept, "{:?}\n{}", found.broken, std::fs::read_to_string(&path).unwrap_or_default());
     }
 }

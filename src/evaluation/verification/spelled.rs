@@ -35,6 +35,17 @@ impl Spelling {
         Self { known: vec![BTreeMap::new(); attributes.len()], attributes }
     }
 
+    /// Whether a JSON text is a range of an attribute: from a bound of its intervals to another.
+    pub(super) fn is_range(&self, attribute: usize, text: &str) -> bool {
+        let Hierarchy::Ruler(ruler) = &self.attributes[attribute].attribute.hierarchy else { return false };
+        let string: Option<String> = serde_json::from_str(text).ok();
+        string.as_deref().and_then(side_texts).is_some_and(|(low, high, open)| {
+            let ends = if open { ruler.starts_interval(high) } else { ruler.ends_domain_or_interval(high) };
+            let rises = low.parse::<f64>().ok() < high.parse::<f64>().ok();
+            ruler.starts_interval(low) && ends && rises
+        })
+    }
+
     /// What a JSON text (empty for an absent one) is of an attribute; none where it is nothing that may leave.
     pub(super) fn judge(&mut self, attribute: usize, text: &str) -> Option<Spelled> {
         if let Some(known) = self.known[attribute].get(text) {
@@ -146,11 +157,17 @@ fn labels_above(hierarchy: &Hierarchy, canonical: &str) -> impl Iterator<Item = 
 
 /// The ends of an interval: `30-39`, `-5--1`, `[36.5,37)`.
 fn sides(label: &str) -> Option<[f64; 2]> {
+    let (low, high, _) = side_texts(label)?;
+    Some([low.parse().ok()?, high.parse().ok()?])
+}
+
+/// The same as texts, and whether the upper end does not belong to it.
+fn side_texts(label: &str) -> Option<(&str, &str, bool)> {
     let inner = label.strip_prefix('[').map(|rest| rest.trim_end_matches([')', ']']));
     let dash = label.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
     let (low, high) =
         inner.and_then(|inner| inner.split_once(',')).or(dash.map(|at| (&label[..at], &label[at + 1..])))?;
-    Some([low.parse().ok()?, high.parse().ok()?])
+    Some((low, high, label.ends_with(')')))
 }
 
 /// The ends of a side of a grid's cell: `47.3..47.4`.

@@ -13,12 +13,14 @@
 //! | `undescribed`, `separator`, `foreign` | files that no schema describes, or that are something else |
 //! | [`whole`] | a file that is written beside its place and renamed |
 //! | `outputs` | the output of a group in each format; the release of a data set |
+//! | [`lineage`] | lines of the lineage file |
 //! | [`sink`] | verified batches into the outputs, dead letters and lineage |
 //! | `source_error`, `sink_error` | what can go wrong |
 
 mod csv_rows;
 mod foreign;
 mod inflate;
+pub mod lineage;
 mod listing;
 mod ndjson_lines;
 mod outputs;

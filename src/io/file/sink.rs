@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
+use super::lineage::{FragmentEntry, SeriesRecorder};
 use super::outputs::{ColumnType, GroupColumns, Output, Target, Visible, output_paths};
 use super::whole::{self, Access};
 use super::{Format, SinkError};
@@ -37,6 +36,7 @@ pub struct FileSink {
     dead_letters: Option<Output>,
     audit: Option<Output>,
     lineage: Option<Output>,
+    series_recorder: SeriesRecorder,
     /// Marks beside outputs that may be untrue, with what they say.
     marks: Vec<(PathBuf, String)>,
     names: Names,
@@ -75,6 +75,28 @@ impl SeriesColumns {
                 Output::of_group(target, format, &names)
             }
         }
+    }
+}
+
+/// Refuses to replace what no job writes again: outputs of series, their `lineage`, dead letters and audit records. For a job whose
+/// state has published rows already.
+///
+/// # Errors
+/// [`SinkError::Continued`] for the first of these files that holds something.
+pub fn refuse_replacement(
+    config: &Config,
+    groups: &[GroupColumns],
+    series: &[SeriesColumns],
+    lineage: Option<&Path>,
+) -> Result<(), SinkError> {
+    let names = groups.iter().map(|group| group.name.as_str()).chain(series.iter().map(|series| series.name.as_str()));
+    let paths = output_paths(&config.sink.path, &names.collect::<Vec<_>>());
+    let holds_something = |path: &&Path| std::fs::metadata(path).is_ok_and(|found| found.len() > 0);
+    let beside = [lineage, config.sink.dead_letter_path.as_deref(), config.sink.audit_file.as_deref()];
+    let written = paths.iter().skip(groups.len()).map(PathBuf::as_path).chain(beside.into_iter().flatten());
+    match written.into_iter().find(holds_something) {
+        Some(path) => Err(SinkError::Continued { path: path.into() }),
+        None => Ok(()),
     }
 }
 
@@ -138,6 +160,7 @@ impl FileSink {
             dead_letters,
             audit,
             lineage,
+            series_recorder: SeriesRecorder::default(),
             marks,
             names: record_names,
             visible,
@@ -155,7 +178,7 @@ impl FileSink {
                 if let Some(lineage) = &mut self.lineage {
                     let coordinate = envelope.coordinates[line.row as usize];
                     let subject = envelope.subjects[line.row as usize];
-                    let entry = LineageEntry {
+                    let entry = FragmentEntry {
                         source: (&self.names.source, coordinate.partition, coordinate.offset),
                         element: coordinate.index(),
                         batch: envelope.sequence,
@@ -171,11 +194,16 @@ impl FileSink {
             self.bytes_out += buffer.len() as u64;
             self.outputs[output].append(&buffer)?;
         }
+        if let (Some(lineage), Some(series)) = (&mut self.lineage, &envelope.series) {
+            let lines = &self.lines[self.fragments..];
+            lineage.append(&self.series_recorder.entries(series, batch.series().rows(), lines))?;
+        }
         for series in 0..batch.series().series() {
             buffer.clear();
             for line in batch.series().lines(series, self.row_format) {
                 buffer.extend_from_slice(&line);
                 buffer.push(b'\n');
+                self.lines[self.fragments + series] += 1;
             }
             self.bytes_out += buffer.len() as u64;
             self.outputs[self.fragments + series].append(&buffer)?;
@@ -257,57 +285,5 @@ impl Sink for NoSink {
 
     fn bytes_out(&self) -> u64 {
         0
-    }
-}
-
-/// A released fragment and its source record. For the custodian's evaluation only.
-#[derive(Clone, Serialize)]
-struct LineageEntry<'a> {
-    /// Path of the source, partition, and number of the record, from 0.
-    source: (&'a str, i32, i64),
-    /// The index of the element that it is, where elements of an array are the records.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    element: Option<u32>,
-    /// Sequence number of the batch.
-    batch: u64,
-    /// Stamp of the batch, milliseconds since 1970.
-    time: i64,
-    /// The group that the fragment left in.
-    group: &'a str,
-    /// Line of the group's output, from 0, without a header.
-    line: u64,
-    /// Keyed digest of the subject, in hexadecimal digits; none where the record names none.
-    subject: Option<String>,
-}
-
-impl LineageEntry<'_> {
-    fn to_line(&self) -> Vec<u8> {
-        let mut line = serde_json::to_vec(self).expect("plain values always serialize");
-        line.push(b'\n');
-        line
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_is_one_line() {
-        let entry = LineageEntry {
-            source: ("wearable.ndjson", 0, 70),
-            element: None,
-            batch: 5,
-            time: 1_700_000_000_000,
-            group: "main",
-            line: 9,
-            subject: Some(format!("{:016x}", 0xab01)),
-        };
-        let line = |entry: LineageEntry<'_>| String::from_utf8(entry.to_line()).unwrap();
-        let expected = "{\"source\":[\"wearable.ndjson\",0,70],\"batch\":5,\"time\":1700000000000,\"group\":\"main\",\"line\":9,\"subject\":\"000000000000ab01\"}\n";
-        assert_eq!(line(entry.clone()), expected);
-        let element = expected.replace("70],", "70],\"element\":2,");
-        assert_eq!(line(LineageEntry { element: Some(2), ..entry.clone() }), element);
-        assert!(line(LineageEntry { subject: None, ..entry }).ends_with("\"subject\":null}\n"));
     }
 }

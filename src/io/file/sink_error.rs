@@ -34,6 +34,11 @@ pub enum SinkError {
     )]
     Occupied { path: PathBuf },
     #[error(
+        "{path} holds something already, and the state goes on where an earlier job with series has ended: what it holds would be lost, \
+         for no job writes it again: name another file (sink.path, --lineage, sink.dead_letter_path, sink.audit_file), or move this one away"
+    )]
+    Continued { path: PathBuf },
+    #[error(
         "a line for {path} is not a JSON object of the group's columns ({reason}): the sink was given another format"
     )]
     ForeignLine { path: PathBuf, reason: &'static str },
@@ -44,6 +49,6 @@ pub enum SinkError {
 impl SinkError {
     /// Whether the user must change something before another attempt makes sense.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Occupied { .. } | Self::NotRegular { .. } | Self::InTheWay { .. })
+        matches!(self, Self::Occupied { .. } | Self::Continued { .. } | Self::NotRegular { .. } | Self::InTheWay { .. })
     }
 }

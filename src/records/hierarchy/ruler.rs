@@ -5,6 +5,10 @@ use crate::records::canonical::Rounding;
 use crate::records::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, floor_ticks, push_ticks};
 use crate::records::json::quoted;
 
+mod ranges;
+
+pub use ranges::MAX_POSITIONS;
+
 /// How one level cuts the domain, in ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cuts {
@@ -23,7 +27,7 @@ pub enum Cuts {
 ///
 /// Integers print `30-34`, both ends included; floats `[30,35)`, and the last interval `[95,100]`. A maximum that
 /// would start an interval of its own (100 with width 5 from 0) belongs to the last one instead.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruler {
     integer: bool,
     decimals: u32,
@@ -165,6 +169,39 @@ impl Ruler {
         (self.min as f64 / scale, self.max as f64 / scale)
     }
 
+    /// How the levels cut the domain, fine to coarse.
+    pub fn cuts(&self) -> &[Cuts] {
+        &self.levels
+    }
+
+    /// Lowest and highest value in ticks, and the digits after the point that a tick has.
+    pub fn domain_in_ticks(&self) -> ((i128, i128), u32) {
+        ((self.min, self.max), self.decimals)
+    }
+
+    /// Whether intervals are of whole numbers, with both ends included in their labels.
+    pub fn is_integer(&self) -> bool {
+        self.integer
+    }
+
+    /// Start in ticks and label of the interval of a level, 0 the finest, that holds a number; none outside of the domain. An interval
+    /// of whole numbers `30-34` holds all numbers from 30 up to 35, without 35.
+    pub fn interval_of(&self, level: usize, number: f64) -> Option<(i128, String)> {
+        let floor = floor_ticks(&format!("{number}"), self.decimals)?;
+        if floor.ticks < self.min || floor.ticks > self.max || (floor.ticks == self.max && !floor.exact) {
+            return None;
+        }
+        let interval = self.interval(self.levels.get(level)?, floor.ticks);
+        let label = if self.integer && interval.low == interval.high {
+            let mut label = String::new();
+            push_ticks(&mut label, interval.low, self.decimals);
+            label
+        } else {
+            self.text(&interval)
+        };
+        Some((interval.low, label))
+    }
+
     pub(super) fn between(&self) -> usize {
         self.levels.len()
     }
@@ -228,17 +265,39 @@ impl Ruler {
                 return Cover::Value;
             }
         }
-        let (mut from, mut to) = (String::new(), String::new());
-        push_ticks(&mut from, low, self.decimals);
-        push_ticks(&mut to, high, self.decimals);
-        let text = if self.integer {
-            format!("{from}-{to}")
-        } else {
-            format!("[{from},{to}{}", if closed { ']' } else { ')' })
-        };
+        let text = self.text(interval);
         // For integers both are one less than the number of values: (n−1)/(N−1).
         let loss = (high - low) as f64 / (self.max - self.min) as f64;
         Cover::Set { text: quoted(&text), set: format!("interval {text}"), loss: Some(loss) }
+    }
+
+    fn text(&self, interval: &Interval) -> String {
+        let (mut from, mut to) = (String::new(), String::new());
+        push_ticks(&mut from, interval.low, self.decimals);
+        push_ticks(&mut to, interval.high, self.decimals);
+        if self.integer {
+            format!("{from}-{to}")
+        } else {
+            format!("[{from},{to}{}", if interval.closed { ']' } else { ')' })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests_of_ranges {
+    use super::*;
+
+    /// Integers and floats by widths, integers by bounds, and steps wider than one.
+    pub(super) fn rulers() -> [Ruler; 4] {
+        let widths =
+            |integer, rounding, range, widths: &[f64]| Ruler::of_widths(integer, rounding, range, 0.0, widths).unwrap();
+        let levels = [vec![18.0, 30.0, 50.0, 70.0], vec![50.0]];
+        [
+            widths(true, Rounding::None, (-10.0, 100.0), &[5.0, 10.0]),
+            widths(false, Rounding::None, (0.0, 1.0), &[0.1, 0.2]),
+            Ruler::of_bounds(true, Rounding::None, (0.0, 120.0), &levels).unwrap(),
+            widths(true, Rounding::step(5.0).unwrap(), (0.0, 100.0), &[10.0, 20.0]),
+        ]
     }
 }
 
@@ -295,6 +354,25 @@ mod tests {
         let ruler = Ruler::of_bounds(true, Rounding::None, (0.0, 2.0), &[vec![1.0, 2.0]]).unwrap();
         assert_eq!(texts(&ruler, "1"), ["VALUE"]);
         assert_eq!(texts(&ruler, "2"), ["VALUE"]);
+    }
+
+    #[test]
+    fn intervals_of_numbers_between_canonical_values() {
+        let label = |ruler: &Ruler, level, number| ruler.interval_of(level, number).map(|(_, label)| label);
+        let ruler = Ruler::of_widths(true, Rounding::None, (-10.0, 100.0), 0.0, &[5.0, 10.0]).unwrap();
+        for (number, fine, coarse) in
+            [(4.999, "0-4", "0-9"), (5.0, "5-9", "0-9"), (-0.25, "-5--1", "-10--1"), (100.0, "95-100", "90-100")]
+        {
+            assert_eq!(label(&ruler, 0, number).as_deref(), Some(fine));
+            assert_eq!(label(&ruler, 1, number).as_deref(), Some(coarse));
+        }
+        assert_eq!((label(&ruler, 0, 100.5), label(&ruler, 0, -10.5), label(&ruler, 2, 5.0)), (None, None, None));
+        let ruler = Ruler::of_bounds(true, Rounding::None, (0.0, 2.0), &[vec![1.0, 2.0]]).unwrap();
+        assert_eq!(label(&ruler, 0, 1.5).as_deref(), Some("1"));
+        let ruler = Ruler::of_bounds(false, Rounding::None, (0.0, 1.0), &[vec![0.3]]).unwrap();
+        assert_eq!(label(&ruler, 0, 0.3).as_deref(), Some("[0.3,1]"));
+        assert_eq!(label(&ruler, 0, 0.1 + 0.2).as_deref(), Some("[0.3,1]"));
+        assert_eq!(label(&ruler, 0, 0.299_999_999_999_999_9).as_deref(), Some("[0,0.3)"));
     }
 
     #[test]

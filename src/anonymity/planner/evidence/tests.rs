@@ -36,7 +36,13 @@ fn witnessed(rows: &[[u8; WIDTH]], with_subjects: bool) -> (EvidenceInput, Plann
         window_records: 100,
         batch_records: 100,
     };
-    let shape = GroupShape { name: "all".to_owned(), quasi: vec![0, 1, 2, 3], sensitive: vec![], insensitive: vec![] };
+    let shape = GroupShape {
+        name: "all".to_owned(),
+        quasi: vec![0, 1, 2, 3],
+        sensitive: vec![],
+        insensitive: vec![],
+        ranges: false,
+    };
     let plan = make_plan(7, &[shape], &sample, &books, &settings);
     let subjects = with_subjects.then(|| (0..rows.len() as u64).map(|row| row / 2 + 1).collect());
     let (capacity, to) = (rows.len(), rows.len() as u64);

@@ -4,9 +4,20 @@ use super::{Cells, Scene, has_subjects};
 use crate::anonymity::plan::Group;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use crate::codec::LineLayout;
-use crate::records::codebook::{ABSENT, NULL, SUPPRESSED};
+use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED, is_range};
 use crate::records::digest::BuildClassKeyHash;
 use rayon::prelude::*;
+use std::borrow::Cow;
+
+/// Digests of the ranges of one column, each computed once.
+#[derive(Clone, Default)]
+struct RangeDigests(hashbrown::HashMap<CellId, u128>);
+
+impl RangeDigests {
+    fn digest(&mut self, book: &Codebook, cell: CellId) -> u128 {
+        if is_range(cell) { *self.0.entry(cell).or_insert_with(|| book.digest(cell)) } else { book.digest(cell) }
+    }
+}
 
 impl Scene<'_> {
     /// Which rows have a fragment that says something.
@@ -74,10 +85,13 @@ impl Scene<'_> {
         let attributes = group.attributes().into_iter();
         let columns: Vec<_> = attributes.map(|a| (a, self.column(number, a, cells, &leaves))).collect();
         // Rows with equal cells become one run. The map's order does not matter: runs are sorted below.
+        let mut digests: Vec<RangeDigests> = vec![RangeDigests::default(); columns.len()];
         let mut runs: hashbrown::HashMap<u128, Vec<u32>, BuildClassKeyHash> = hashbrown::HashMap::default();
         for row in (0..self.rows()).filter(|row| leaves[*row]) {
-            let key =
-                columns.iter().fold(0u128, |key, (a, column)| key.wrapping_add(self.books[*a].digest(column[row])));
+            let digest = |((a, column), known): (&(usize, Cow<'_, [CellId]>), &mut RangeDigests)| {
+                known.digest(&self.books[*a], column[row])
+            };
+            let key = columns.iter().zip(&mut digests).map(digest).fold(0u128, u128::wrapping_add);
             runs.entry(key).or_default().push(u32::try_from(row).expect("a batch is bounded"));
         }
         let (mut arena, mut texts) = (Vec::new(), Vec::new());
@@ -86,7 +100,8 @@ impl Scene<'_> {
             let start = arena.len();
             let row = rows[0] as usize;
             texts.clear();
-            texts.extend(columns.iter().map(|(a, column)| self.books[*a].text(column[row])));
+            texts.extend(columns.iter().map(|(a, column)| self.books[*a].printed(column[row])));
+            let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
             layout.write(&texts, &mut arena);
             lines.push((start..arena.len(), rows));
         }

@@ -1,0 +1,123 @@
+//! The release of a run as input of the attacks.
+
+use super::panel::{Channel, Fill, Panel, Sum};
+use crate::anonymity::series::{Cycle, MomentStatistic, Statistic, Terms};
+use crate::evaluation::series::Evidence;
+use std::collections::BTreeMap;
+
+/// Channels of a release, and where each bucket or epoch of a signal is among them.
+struct Layout<'a> {
+    terms: &'a Terms,
+    /// By series: position of its first channel.
+    firsts: Vec<usize>,
+    /// By series: the first bucket with a contribution.
+    first_buckets: BTreeMap<usize, i64>,
+    channels: Vec<Channel>,
+}
+
+impl<'a> Layout<'a> {
+    /// One channel for each signal and slot; of a series with moments one for each signal, of which the means of epochs are the buckets.
+    fn of(evidence: &'a Evidence) -> Self {
+        let terms = &*evidence.terms;
+        let mut channels: Vec<Channel> = Vec::with_capacity(terms.channels());
+        let mut first_buckets: BTreeMap<usize, i64> = BTreeMap::new();
+        for (series, bucket) in evidence.contributions.keys() {
+            first_buckets.entry(*series).or_insert(*bucket);
+        }
+        let mut firsts = Vec::new();
+        for series in &terms.series {
+            firsts.push(channels.len());
+            if series.noise.is_some() {
+                continue;
+            }
+            let slots = series.cycle.map_or(1, Cycle::slots);
+            for at in 0..slots * series.signals.len() {
+                let (slot, signal) = (at / series.signals.len(), &series.signals[at % series.signals.len()]);
+                let slot_name = series.cycle.map_or_else(String::new, |_| format!(" {slot}"));
+                channels.push(Channel {
+                    name: format!("{} {}{slot_name}", series.name, signal.name),
+                    timeline: channels.len() - at % series.signals.len(),
+                    values: vec![Vec::new(); evidence.people.len()],
+                    rows: Vec::new(),
+                    range: signal.range,
+                    carries_mean: series.moments.is_some(),
+                });
+            }
+        }
+        Self { terms, firsts, first_buckets, channels }
+    }
+
+    /// Position of the channel, and number of the bucket or epoch in it.
+    fn place(&self, series: usize, bucket: i64, signal: usize) -> (usize, u32) {
+        let of = &self.terms.series[series];
+        let first = self.first_buckets.get(&series).copied().unwrap_or(bucket);
+        let (channel, windows) = match &of.moments {
+            Some(moments) => (signal, (bucket - moments.epoch(first)) / moments.every_ms),
+            None => (of.channel(bucket, signal), of.windows_between(first, bucket)),
+        };
+        (self.firsts[series] + channel, u32::try_from(windows).unwrap_or(u32::MAX))
+    }
+
+    /// Adds what each person contributes: values of buckets, or means over the rows of epochs.
+    fn add_values(&mut self, evidence: &Evidence) {
+        for ((series, bucket), people) in &evidence.contributions {
+            let terms = &self.terms.series[*series];
+            // No attack gets more from rows with noise than ε allows.
+            if terms.noise.is_some() || terms.moments.is_some() {
+                continue;
+            }
+            for (person, contribution) in people {
+                for (signal, value) in contribution.values.iter().enumerate() {
+                    if let Some(value) = value {
+                        let (channel, bucket) = self.place(*series, *bucket, signal);
+                        self.channels[channel].values[*person].push((bucket, *value));
+                    }
+                }
+            }
+        }
+        for (series, of) in self.terms.series.iter().enumerate() {
+            for ((epoch, person), rows) in evidence.rows_of_epochs(series) {
+                for signal in 0..of.signals.len() {
+                    let (channel, epoch) = self.place(series, epoch, signal);
+                    let mean = rows.iter().map(|row| row[signal]).sum::<f64>() / rows.len() as f64;
+                    self.channels[channel].values[person].push((epoch, mean));
+                }
+            }
+        }
+    }
+}
+
+impl Panel {
+    /// Rows of contributor sets, each beside the contributions of its people. Rows of several cohorts are functions of these and add
+    /// nothing.
+    #[must_use]
+    pub fn of(evidence: &Evidence) -> Self {
+        let terms = &evidence.terms;
+        let mut layout = Layout::of(evidence);
+        layout.add_values(evidence);
+        let mut numbers: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        let mut sets: Vec<Vec<u32>> = Vec::new();
+        let mut streams: BTreeMap<(Option<&str>, Option<&[String]>), u32> = BTreeMap::new();
+        for row in evidence.rows.iter().chain(&evidence.moments).filter(|row| !row.sets.is_empty()) {
+            let mut members: Vec<u32> = evidence.members(row).map(|person| person as u32).collect();
+            members.sort_unstable();
+            let next = sets.len() as u32;
+            let set = *numbers.entry(members).or_insert_with_key(|members| {
+                sets.push(members.clone());
+                next
+            });
+            let (mean, quartiles, step) = match row.statistic {
+                Statistic::Mean(statistic) => (statistic.mean, statistic.quartiles, statistic.rounding_step(row.n)),
+                Statistic::Moment(MomentStatistic { mean: Some(mean), .. }) => (mean, None, 0.0),
+                // Only the sets of shares and of products are of use to an attack.
+                Statistic::Moment(_) | Statistic::Bin { .. } | Statistic::Noisy(_) => continue,
+            };
+            let next = streams.len() as u32;
+            let stream = *streams.entry((row.cohort.as_deref(), row.stratum.as_deref())).or_insert(next);
+            let (channel, bucket) = layout.place(row.series, row.bucket, row.signal);
+            layout.channels[channel].rows.push(Sum { bucket, stream, set, mean, quartiles, step });
+        }
+        let fill = if terms.cohorts.is_batch { Fill::Foreseen } else { Fill::Carried };
+        Self { people: evidence.people.len(), crowd: terms.cohorts.crowd, sets, channels: layout.channels, fill }
+    }
+}

@@ -1,0 +1,126 @@
+//! The figures of series for a release of fragments, so that both forms can be compared.
+
+use super::contributions::{contributions, placed};
+use super::lineage::SeriesLineage;
+use super::usefulness::{PopulationBucket, SignalSeries, Usefulness, median};
+use crate::anonymity::series::Terms;
+use crate::evaluation::original::Original;
+use crate::evaluation::released::ReleasedGroup;
+use crate::records::codebook::CellId;
+use crate::records::json::unquoted;
+use crate::records::moment;
+use crate::records::subject::NO_SUBJECT;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// People and records with at least one line, and the error of daily means of the lines. `daily` are the terms of a series of days over
+/// the numbers of the schema; without them there is no error. None without a lineage.
+#[must_use]
+pub fn of_fragments(original: &Original, groups: &[ReleasedGroup], daily: Option<&Terms>) -> Option<Usefulness> {
+    let mut rows: BTreeSet<u32> = BTreeSet::new();
+    for group in groups {
+        rows.extend(group.origin.as_ref()?.iter().map(|origin| origin.row));
+    }
+    let subjects = &original.batch.subjects;
+    let is_person = |subject: &u64| *subject != NO_SUBJECT;
+    let people: BTreeSet<u64> = subjects.iter().copied().filter(is_person).collect();
+    let represented: BTreeSet<u64> = rows.iter().map(|row| subjects[*row as usize]).filter(is_person).collect();
+    Some(Usefulness {
+        people: people.len() as u64,
+        people_represented: represented.len() as u64,
+        records: subjects.len() as u64,
+        records_represented: rows.len() as u64,
+        error_ratio: daily.and_then(|terms| error_ratio(original, groups, terms, &people)),
+    })
+}
+
+/// Median over signals of the median over days with lines.
+fn error_ratio(original: &Original, groups: &[ReleasedGroup], terms: &Terms, people: &BTreeSet<u64>) -> Option<f64> {
+    let people: Vec<u64> = people.iter().copied().collect();
+    let (records, _) = placed(original, terms, &people, &SeriesLineage::default());
+    let actual = contributions(original, terms, &records);
+    let series = terms.series.first()?;
+    let signals = series.signals.iter().enumerate().filter_map(|(at, signal)| {
+        let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+        for group in groups {
+            let (Some(times), Some(cells)) = (group.column(terms.cohorts.time), group.column(signal.attribute)) else {
+                continue;
+            };
+            let days = by_cell(times, |cell| day(original.books[terms.cohorts.time].text(cell)));
+            let values = by_cell(cells, |cell| midpoint(original.books[signal.attribute].text(cell)));
+            for (time, cell) in times.iter().zip(cells) {
+                if let (Some(day), Some(value)) = (days[time], values[cell]) {
+                    let sum = sums.entry(series.bucket(day)).or_default();
+                    *sum = (sum.0 + 1.0, sum.1 + value);
+                }
+            }
+        }
+        let bucket = |(bucket, (lines, sum)): (i64, (f64, f64))| {
+            let people = actual.get(&(0, bucket)).into_iter().flat_map(BTreeMap::values);
+            let values: Vec<f64> = people.filter_map(|of| of.values[at]).collect();
+            PopulationBucket::of(bucket, sum / lines, &values)
+        };
+        SignalSeries { series: 0, signal: at, buckets: sums.into_iter().map(bucket).collect() }.error_ratio()
+    });
+    median(signals.collect())
+}
+
+/// By cell, what its text says; texts that nothing prints say nothing.
+fn by_cell<T>(cells: &[CellId], read: impl Fn(CellId) -> Option<T>) -> BTreeMap<CellId, Option<T>> {
+    let cells: BTreeSet<CellId> = cells.iter().copied().collect();
+    let is_known = |cell: &CellId| !crate::evaluation::released::is_foreign(*cell);
+    cells.into_iter().map(|cell| (cell, Some(cell).filter(is_known).and_then(&read))).collect()
+}
+
+/// The moment of a cell that is a date or a time; none of a longer period.
+fn day(text: &str) -> Option<i64> {
+    moment::parse(&unquoted(text)?)
+}
+
+/// The number of a cell, or the middle of its interval: `30-34` or `[30,35)`.
+fn midpoint(text: &str) -> Option<f64> {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite());
+    if let Some(value) = number(text) {
+        return Some(value);
+    }
+    let label = unquoted(text)?;
+    let (low, high) = match label.strip_prefix('[') {
+        Some(interval) => interval.strip_suffix([')', ']'])?.split_once(',')?,
+        // The first minus may be a sign.
+        None => {
+            let (at, _) = label.char_indices().skip(1).find(|(_, c)| *c == '-')?;
+            (&label[..at], &label[at + 1..])
+        }
+    };
+    Some(f64::midpoint(number(low)?, number(high)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn midpoints_are_those_of_the_printed_intervals() {
+        for (text, expected) in [
+            ("7", Some(7.0)),
+            ("-7.5", Some(-7.5)),
+            ("\"30-34\"", Some(32.0)),
+            ("\"-5--1\"", Some(-3.0)),
+            ("\"-5-4\"", Some(-0.5)),
+            ("\"[30,35)\"", Some(32.5)),
+            ("\"[-1.5,0]\"", Some(-0.75)),
+            ("\"*\"", None),
+            ("\"a-b\"", None),
+            ("null", None),
+            ("", None),
+        ] {
+            assert_eq!(midpoint(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_date_or_a_time_is_of_a_day() {
+        assert_eq!(day("\"1970-01-02\""), Some(86_400_000));
+        assert_eq!(day("\"1970-01\""), None);
+        assert_eq!(day("\"*\""), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! Signal by signal: cells represented, error and correlation of the published means, contrasts between strata.
+
+use super::usefulness::{MIN_BUCKETS, PopulationBucket, SignalSeries, median};
+use super::{Evidence, is_of_sets};
+use crate::anonymity::series::{MomentStatistic, SeriesRow, Statistic};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One signal of a series.
+#[derive(Clone, Debug, Serialize)]
+pub struct SignalQuality {
+    /// Name of the series.
+    pub series: String,
+    /// Name of the signal.
+    pub signal: String,
+    /// Its unit.
+    pub unit: Option<String>,
+    /// Cells of the original: a person's value in a bucket.
+    pub cells: u64,
+    /// Of these, cells in a published row.
+    pub cells_represented: u64,
+    /// Error of a published mean ÷ its sampling error, median over buckets; none with fewer than 5 buckets of 5 people.
+    pub error_ratio: Option<f64>,
+    /// Pearson correlation of published and true means over the buckets; none with fewer than 5 buckets.
+    pub correlation: Option<f64>,
+    /// Published and true means of all people, by bucket.
+    pub population: Vec<PopulationBucket>,
+}
+
+/// A difference of the means of two strata.
+#[derive(Clone, Debug, Serialize)]
+pub struct Contrast {
+    /// Name of the series.
+    pub series: String,
+    /// Name of the signal.
+    pub signal: String,
+    /// Labels of the two strata.
+    pub strata: [Vec<String>; 2],
+    /// Buckets with a row of both.
+    pub buckets: u64,
+    /// Published mean of the first less that of the second, mean over the buckets.
+    pub published: f64,
+    /// The true difference over the same buckets.
+    pub actual: f64,
+    /// Sampling error of the true difference in one bucket, mean over the buckets.
+    pub sampling_error: f64,
+}
+
+/// A release of series.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeriesQuality {
+    /// By series and signal.
+    pub signals: Vec<SignalQuality>,
+    /// By series, signal and pair of strata.
+    pub contrasts: Vec<Contrast>,
+}
+
+/// Values of people: number, mean and variance (n − 1).
+#[derive(Clone, Copy)]
+struct Moments {
+    n: f64,
+    mean: f64,
+    variance: f64,
+}
+
+impl Moments {
+    fn of(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        Self { n, mean, variance: if values.len() < 2 { 0.0 } else { squares / (n - 1.0) } }
+    }
+}
+
+impl SignalSeries {
+    /// Correlation of published and true means; none with too few buckets, or where either is constant.
+    #[must_use]
+    pub fn correlation(&self) -> Option<f64> {
+        let buckets: Vec<&PopulationBucket> = self.buckets.iter().filter(|bucket| bucket.has_enough_people()).collect();
+        let n = buckets.len() as f64;
+        let mean = |of: fn(&PopulationBucket) -> f64| buckets.iter().map(|bucket| of(bucket)).sum::<f64>() / n;
+        let (x, y) = (mean(|bucket| bucket.published), mean(|bucket| bucket.true_mean));
+        let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
+        for bucket in &buckets {
+            let (dx, dy) = (bucket.published - x, bucket.true_mean - y);
+            (xy, xx, yy) = (xy + dx * dy, xx + dx * dx, yy + dy * dy);
+        }
+        (buckets.len() >= MIN_BUCKETS && xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
+    }
+}
+
+impl Evidence {
+    /// Measures every signal and every pair of strata.
+    #[must_use]
+    pub fn quality(&self) -> SeriesQuality {
+        let mut population: BTreeMap<(usize, usize), SignalSeries> =
+            self.population().into_iter().map(|of| ((of.series, of.signal), of)).collect();
+        let mut signals = Vec::new();
+        for (number, series) in self.terms.series.iter().enumerate() {
+            for (at, signal) in series.signals.iter().enumerate() {
+                let empty = SignalSeries { series: number, signal: at, buckets: Vec::new() };
+                let of = population.remove(&(number, at)).unwrap_or(empty);
+                let (cells, cells_represented) = self.cells(number, at);
+                signals.push(SignalQuality {
+                    series: series.name.clone(),
+                    signal: signal.name.clone(),
+                    unit: signal.unit.clone(),
+                    cells,
+                    cells_represented,
+                    error_ratio: of.error_ratio(),
+                    correlation: of.correlation(),
+                    population: of.buckets,
+                });
+            }
+        }
+        SeriesQuality { signals, contrasts: self.contrasts() }
+    }
+
+    /// Cells of a signal, and those in a published row.
+    fn cells(&self, series: usize, signal: usize) -> (u64, u64) {
+        let has_value = |bucket: i64, person: usize| {
+            let people = self.contributions.get(&(series, bucket));
+            people.and_then(|people| people.get(&person)).is_some_and(|of| of.values[signal].is_some())
+        };
+        let of_series = self.contributions.iter().filter(|((number, _), _)| *number == series);
+        let cells: usize = of_series
+            .map(|(_, people)| people.values().filter(|contribution| contribution.values[signal].is_some()).count())
+            .sum();
+        if self.terms.series[series].moments.is_some() {
+            let is_of_signal = |row: &SeriesRow| (row.series, row.signal) == (series, signal) && shows_mean(row);
+            return (cells as u64, self.buckets_in_moments(is_of_signal).len() as u64);
+        }
+        let mut represented = BTreeSet::new();
+        let rows = self.rows.iter().filter(|row| (row.series, row.signal) == (series, signal));
+        for row in rows.filter(|row| is_of_sets(row, &self.terms)) {
+            let present = self.members(row).filter(|person| has_value(row.bucket, *person));
+            represented.extend(present.map(|person| (row.bucket, person)));
+        }
+        let rows = self.rows.iter().filter(|row| (row.series, row.signal) == (series, signal));
+        for row in rows {
+            represented.extend(self.people_with_noise(row).map(|person| (row.bucket, person)));
+        }
+        (cells as u64, represented.len() as u64)
+    }
+
+    fn contrasts(&self) -> Vec<Contrast> {
+        // Published means, by stratum and bucket.
+        type Rows<'a> = BTreeMap<&'a [String], BTreeMap<i64, f64>>;
+        let mut all: BTreeMap<(usize, usize), Rows<'_>> = BTreeMap::new();
+        for row in self.rows.iter().filter(|row| row.cohort.is_none()) {
+            let stratum = row.stratum.as_deref().filter(|labels| !labels.is_empty());
+            if let (Some(stratum), Some(published)) = (stratum, row.mean_statistic()) {
+                let strata = all.entry((row.series, row.signal)).or_default();
+                strata.entry(stratum).or_default().insert(row.bucket, published.mean);
+            }
+        }
+        let mut contrasts = Vec::new();
+        for ((series, signal), strata) in &all {
+            let strata: Vec<(&&[String], &BTreeMap<i64, f64>)> = strata.iter().collect();
+            for (at, one) in strata.iter().enumerate() {
+                for other in &strata[at + 1..] {
+                    contrasts.extend(self.contrast((*series, *signal), [*one, *other]));
+                }
+            }
+        }
+        contrasts
+    }
+
+    fn contrast(
+        &self,
+        (series, signal): (usize, usize),
+        strata: [(&&[String], &BTreeMap<i64, f64>); 2],
+    ) -> Option<Contrast> {
+        let (mut buckets, mut published, mut actual, mut sampling_error) = (0, 0.0, 0.0, 0.0);
+        for (bucket, mean) in strata[0].1 {
+            let Some(other) = strata[1].1.get(bucket) else { continue };
+            let [one_true, other_true] = strata.map(|(labels, _)| self.values_of(series, *bucket, signal, labels));
+            if one_true.len() < 2 || other_true.len() < 2 {
+                continue;
+            }
+            let (one_true, other_true) = (Moments::of(&one_true), Moments::of(&other_true));
+            buckets += 1;
+            published += mean - other;
+            actual += one_true.mean - other_true.mean;
+            sampling_error += (one_true.variance / one_true.n + other_true.variance / other_true.n).sqrt();
+        }
+        let n = buckets as f64;
+        (buckets > 0).then(|| Contrast {
+            series: self.terms.series[series].name.clone(),
+            signal: self.terms.series[series].signals[signal].name.clone(),
+            strata: strata.map(|(labels, _)| labels.to_vec()),
+            buckets,
+            published: published / n,
+            actual: actual / n,
+            sampling_error: sampling_error / n,
+        })
+    }
+
+    /// Values of all people of a stratum in a bucket.
+    fn values_of(&self, series: usize, bucket: i64, signal: usize, stratum: &[String]) -> Vec<f64> {
+        let people = self.contributions.get(&(series, bucket)).into_iter().flatten();
+        let of_stratum = people.filter(|(person, _)| self.strata[**person].as_deref() == Some(stratum));
+        of_stratum.filter_map(|(_, contribution)| contribution.values[signal]).collect()
+    }
+}
+
+/// Whether a row of moments has the mean and the variance of its signal.
+fn shows_mean(row: &SeriesRow) -> bool {
+    matches!(row.statistic, Statistic::Moment(MomentStatistic { mean: Some(_), .. }))
+}
+
+impl SeriesQuality {
+    /// Error of a contrast ÷ its sampling error, median over all contrasts.
+    #[must_use]
+    pub fn contrast_error(&self) -> Option<f64> {
+        let of = |contrast: &Contrast| (contrast.published - contrast.actual).abs() / contrast.sampling_error;
+        median(self.contrasts.iter().map(of).filter(|ratio| ratio.is_finite()).collect())
+    }
+}
