@@ -217,7 +217,7 @@ fn threat_31_an_audit_record_has_no_value() {
     const WORDS: &str = "format throng policy group instance sequence clock_ms offsets topic partition from to records consumed released \
         suppressed held dead_lettered dropped required_crowd groups name trace visit lines smallest_crowd mean_loss verification passed \
         no_support guard held_out shutdown thinned malformed_json represented people people_seen series_records \
-        series_represented fragment_records fragment_represented";
+        series_represented fragment_records fragment_represented unreadable_records";
     let mut known: BTreeSet<&str> = WORDS.split_whitespace().chain([env!("CARGO_PKG_VERSION")]).collect();
     known.extend([stage.raw.as_str(), stage.group.as_str()]);
     let mut found = BTreeSet::new();

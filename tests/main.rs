@@ -49,6 +49,7 @@ mod memory_limit;
 mod models;
 mod moving;
 mod multigrid;
+mod newcomer;
 mod oracle;
 mod outputs;
 mod policies;

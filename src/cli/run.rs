@@ -4,7 +4,7 @@ use super::outcome::Failure;
 use super::progress::{bar_of, spinner};
 use super::reloading::reloading;
 use super::streamable::{refuse_missing_device, refuse_unstreamable};
-use super::summary::summarize;
+use super::summary::{UNREADABLE, summarize};
 use crate::config::{self, Config, SinkKind, SourceKind};
 use crate::daemon::run::{Options, RunError, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
@@ -13,7 +13,7 @@ use crate::io::file::plain_length;
 use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::start::forms::missing_for_series;
-use crate::telemetry::{Settled, init_logging, silence_panic_payloads};
+use crate::telemetry::{Settled, Telemetry, init_logging, silence_panic_payloads};
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         Err(RunError::Unrepresented { what, findings }) => {
             let kept = format!("{what}; no output was replaced");
-            (findings, Some(Failure::Found(anyhow!("{kept} ({})", better_form(&file, &config, &schema)))))
+            (findings, Some(Failure::Found(anyhow!("{kept} ({})", better_form(&file, &config, &schema, &telemetry)))))
         }
         outcome => (outcome?, None),
     };
@@ -132,7 +132,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let refused = refused.or_else(lost).or_else(|| {
         // Standard input: its lines have left as they were released.
         let what = refused_share(&telemetry).filter(|_| to_the_end && !config.is_job())?;
-        let better = better_form(&file, &config, &schema);
+        let better = better_form(&file, &config, &schema, &telemetry);
         let printed = config.sink.path == Path::new("-");
         let written = if printed { "what was printed".to_owned() } else { config.sink.path.display().to_string() };
         Some(Failure::Found(anyhow!("{what}: delete {written} ({better})")))
@@ -143,8 +143,12 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Advice where a release represents too little of its records.
-fn better_form(file: &str, config: &Config, schema: &Schema) -> String {
+/// Advice where a release represents too little of its records, as `telemetry` counted them.
+fn better_form(file: &str, config: &Config, schema: &Schema, telemetry: &Telemetry) -> String {
+    let represented = telemetry.represented();
+    if represented.best().is_some_and(|found| found.share_of_readable() >= represented.minimum) {
+        return format!("{UNREADABLE}; release.min_represented = 0 accepts this release");
+    }
     let series = if config.series.is_empty() && missing_for_series(schema).is_none() {
         "a [[series]] represents most records of people who have many: "
     } else {

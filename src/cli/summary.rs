@@ -1,10 +1,14 @@
 //! Summary of a run: what the release represents, the account of the records, and why records or rows are missing.
 
 use super::text;
-use crate::telemetry::{Limit, SeriesPublished, Status, SuppressionReason, Telemetry};
+use crate::telemetry::{Limit, RecordShare, SeriesPublished, Status, SuppressionReason, Telemetry};
 
 /// Message where lines were thinned for want of room: no other line of their subject need have left.
 pub const LIMIT_REACHED: &str = "thinned without a line that stands for them: the limit of lines that wait, or that are remembered, was reached, and of some people nothing has left in the groups that do not change (divide the input by subjects)";
+
+/// Advice where only unreadable records keep a release below `release.min_represented`.
+pub const UNREADABLE: &str =
+    "correct the records that could not be read: the dead letters and the log name the reason and the remedy";
 
 /// Prints the summary of a run on standard error.
 pub fn summarize(telemetry: &Telemetry) {
@@ -64,15 +68,17 @@ pub fn suppressed_since(why: SuppressionReason, status: &Status) -> &'static str
 pub fn represented(status: &Status) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(series) = &status.series {
+        let (best, unreadable) = (series.best, status.represented.unreadable);
+        let of_all = RecordShare::of(best.represented, best.settled(), unreadable);
         lines.push(format!(
             "series: {} of {} people{} and {} represented, in {} rows",
             series.people,
             series.people_seen,
             if series.rows_before > 0 { " (with those of earlier jobs)" } else { "" },
-            series
-                .best
-                .records_share()
-                .map_or_else(|| "no record".to_owned(), |share| format!("{:.1} % of the records", share * 100.0)),
+            of_all.map_or_else(
+                || "no record".to_owned(),
+                |of_all| format!("{:.1} % of the records{}", of_all.share() * 100.0, of_all.note())
+            ),
             series.rows
         ));
         if series.pending > 0 {
@@ -83,7 +89,8 @@ pub fn represented(status: &Status) -> Vec<String> {
         lines.push(format!("series: {binned} sums that one or two members dominate left as shares of intervals"));
     }
     if let Some(by_fragments) = status.represented.by_fragments {
-        lines.push(format!("fragments represent {} of the records", text::percent(by_fragments)));
+        let share = text::percent(by_fragments.share());
+        lines.push(format!("fragments represent {share} of the records{}", by_fragments.note()));
     }
     lines
 }

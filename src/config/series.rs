@@ -133,8 +133,9 @@ pub struct Release {
     pub fragments: bool,
     /// Share of the records that a release must represent, 0 to 1. A record is represented by a released line of its own, or by a row of
     /// a series that it contributes to. Of several forms the one that represents most counts. `run` over files and `check --sample` refuse a
-    /// release below it with exit code 4, and no file is replaced; on a topic it is an alert and a notice on the status page. Dead letters
-    /// and people in their warm-up do not count. 0 accepts every release.
+    /// release below it with exit code 4, and no file is replaced; on a topic it is an alert and a notice on the status page. Records that
+    /// cannot be read count as not represented in files and on standard input; on a topic they do not count. People in their warm-up do not
+    /// count. 0 accepts every release.
     #[schemars(example = 0.8, range(min = 0.0, max = 1.0))]
     pub min_represented: f64,
 }

@@ -91,6 +91,8 @@ pub struct PolicyInForce<'a> {
     pub k: usize,
     /// Its `release.min_represented`; 0 where nothing is released.
     pub min_represented: f64,
+    /// Whether records that could not be read count in the share that the release represents: the source is files or standard input.
+    pub judges_unreadable: bool,
     /// Whether only series leave.
     pub only_series: bool,
 }
@@ -99,7 +101,7 @@ impl PolicyInForce<'_> {
     /// Tells the pages, the metrics and the log.
     pub fn emit(&self, telemetry: &Telemetry) {
         telemetry.set_policy(self.digest, self.k);
-        telemetry.set_release(self.min_represented, self.only_series);
+        telemetry.set_release(self.min_represented, self.judges_unreadable, self.only_series);
         if telemetry.may_log("policy", "") {
             tracing::info!(policy = self.digest, k = self.k, "policy in force");
         }

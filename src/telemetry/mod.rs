@@ -40,7 +40,8 @@ pub use people::{
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
 pub use reason::RejectionReason;
 pub use report::{
-    BatchReport, CrowdPicture, Represented, RiskPicture, SeriesPublished, SeriesRecords, StageSeconds, Totals,
+    BatchReport, CrowdPicture, RecordShare, Represented, RiskPicture, SeriesPublished, SeriesRecords, StageSeconds,
+    Totals,
 };
 pub use source::{
     InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,

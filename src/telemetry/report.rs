@@ -1,6 +1,6 @@
 //! What one committed batch reports, and the totals that it adds to.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::labels::{Counts, Label, Stage, SuppressionReason};
 use super::reason::RejectionReason;
@@ -281,11 +281,61 @@ impl SeriesRecords {
         if self.records == 0 && self.is_pending { 0 } else { self.records + self.dropped }
     }
 
-    /// The same share without people in their warm-up, as `release.min_represented` judges it.
+    /// The same counts without people in their warm-up, as `release.min_represented` judges them, with `unreadable` records beside; none
+    /// before a record is judged.
     #[must_use]
-    pub fn judged_share(&self) -> Option<f64> {
-        share(self.represented, self.settled().saturating_sub(self.warming_up))
+    pub fn judged(&self, unreadable: u64) -> Option<RecordShare> {
+        RecordShare::of(self.represented, self.settled().saturating_sub(self.warming_up), unreadable)
     }
+}
+
+/// Records that a release represents, of all that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordShare {
+    /// Records represented.
+    pub represented: u64,
+    /// All records that count, unreadable ones included.
+    pub records: u64,
+    /// Of these, records that could not be read.
+    pub unreadable: u64,
+}
+
+impl RecordShare {
+    /// Counts of `represented` of `readable` records, and of unreadable ones; none where no record could be read.
+    #[must_use]
+    pub fn of(represented: u64, readable: u64, unreadable: u64) -> Option<Self> {
+        (readable > 0).then_some(Self { represented, records: readable + unreadable, unreadable })
+    }
+
+    /// Share of all records that count.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.represented as f64 / self.records.max(1) as f64
+    }
+
+    /// Share of the records that could be read.
+    #[must_use]
+    pub fn share_of_readable(&self) -> f64 {
+        self.represented as f64 / (self.records - self.unreadable).max(1) as f64
+    }
+
+    /// The counts in brackets, where some records could not be read; else nothing.
+    #[must_use]
+    pub fn note(&self) -> String {
+        match self.unreadable {
+            0 => String::new(),
+            unreadable => format!(
+                " ({} of {}; {unreadable} could not be read: see the dead letters)",
+                self.represented, self.records
+            ),
+        }
+    }
+}
+
+/// Writes counts as their share.
+#[allow(clippy::ref_option, reason = "serde passes a reference to the field")]
+fn as_share<S: Serializer>(counts: &Option<RecordShare>, serializer: S) -> Result<S::Ok, S::Error> {
+    counts.as_ref().map(RecordShare::share).serialize(serializer)
 }
 
 /// A part of a whole; none of nothing.
@@ -293,55 +343,84 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Share of the input that a release represents.
+/// Share of the input that a release represents. Records that could not be read count where the source is files or standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Represented {
-    /// Share of the readable records of which a line of their own was released; none without fragments, and before the first record.
-    pub by_fragments: Option<f64>,
-    /// Share of the records that rows of series represent, without people in their warm-up; none without series.
-    pub by_series: Option<f64>,
+    /// Records of which a line of their own was released; none without fragments, and before the first record.
+    #[serde(serialize_with = "as_share")]
+    pub by_fragments: Option<RecordShare>,
+    /// Records that rows of series represent, without people in their warm-up; none without series.
+    #[serde(serialize_with = "as_share")]
+    pub by_series: Option<RecordShare>,
     /// Share that `release.min_represented` asks for; 0 where nothing is judged.
     pub minimum: f64,
+    /// Records that could not be read and count in both shares; 0 where the source is a topic.
+    pub unreadable: u64,
 }
 
 impl Represented {
+    /// Counts of the form that represents most; none where nothing was released or closed yet.
+    #[must_use]
+    pub fn best(&self) -> Option<RecordShare> {
+        let forms = [self.by_fragments, self.by_series].into_iter().flatten();
+        forms.reduce(|best, other| if other.share() > best.share() { other } else { best })
+    }
+
     /// Share that the form represents that represents most; none where nothing was released or closed yet.
     #[must_use]
     pub fn share(&self) -> Option<f64> {
-        [self.by_fragments, self.by_series].into_iter().flatten().reduce(f64::max)
+        self.best().map(|best| best.share())
     }
 
-    /// The share where it lies below the minimum.
+    /// The counts of the best form where its share lies below the minimum.
     #[must_use]
-    pub fn too_little(&self) -> Option<f64> {
-        self.share().filter(|share| *share < self.minimum)
+    pub fn too_little(&self) -> Option<RecordShare> {
+        self.best().filter(|best| best.share() < self.minimum)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Represented, SeriesRecords};
+    use super::{RecordShare, Represented, SeriesRecords};
+
+    fn of(represented: u64, readable: u64, unreadable: u64) -> RecordShare {
+        RecordShare::of(represented, readable, unreadable).expect("records that could be read")
+    }
 
     #[test]
     fn the_form_that_represents_most_is_judged() {
-        let of = |by_fragments, by_series| Represented { by_fragments, by_series, minimum: 0.5 };
-        assert_eq!(of(None, None).too_little(), None);
-        assert_eq!(of(Some(0.1), None).too_little(), Some(0.1));
-        assert_eq!(of(Some(0.1), Some(0.9)).too_little(), None);
-        assert_eq!(of(Some(0.5), Some(0.2)).too_little(), None);
-        assert_eq!(Represented { minimum: 0.0, ..of(Some(0.0), None) }.too_little(), None);
+        let judged = |by_fragments: Option<RecordShare>, by_series| {
+            Represented { by_fragments, by_series, minimum: 0.5, unreadable: 0 }.too_little().map(|found| found.share())
+        };
+        assert_eq!(judged(None, None), None);
+        assert_eq!(judged(Some(of(1, 10, 0)), None), Some(0.1));
+        assert_eq!(judged(Some(of(1, 10, 0)), Some(of(9, 10, 0))), None);
+        assert_eq!(judged(Some(of(5, 10, 0)), Some(of(2, 10, 0))), None);
+        let accepted = Represented { by_fragments: Some(of(0, 10, 0)), ..Represented::default() };
+        assert_eq!(accepted.too_little(), None);
+        assert_eq!(serde_json::to_value(accepted).expect("JSON")["by_fragments"], 0.0);
+    }
+
+    #[test]
+    fn unreadable_records_count_in_the_share() {
+        let half = of(400, 400, 400);
+        assert_eq!((half.share(), half.share_of_readable()), (0.5, 1.0));
+        assert_eq!(half.note(), " (400 of 800; 400 could not be read: see the dead letters)");
+        assert_eq!(of(3, 4, 0).note(), "");
+        assert_eq!(RecordShare::of(0, 0, 400), None, "a run that could read nothing has lost everything");
     }
 
     #[test]
     fn late_records_lower_the_share_and_people_in_their_warm_up_are_not_judged() {
         let series = SeriesRecords { records: 80, represented: 40, warming_up: 50, dropped: 20, is_pending: false };
-        assert_eq!((series.records_share(), series.judged_share()), (Some(0.4), Some(0.8)));
+        assert_eq!((series.records_share(), series.judged(0)), (Some(0.4), Some(of(40, 50, 0))));
+        assert_eq!(series.judged(30), Some(of(40, 50, 30)));
         assert_eq!(SeriesRecords::default().records_share(), None);
         let first_epoch = SeriesRecords { is_pending: true, dropped: 2, ..SeriesRecords::default() };
-        assert_eq!((first_epoch.records_share(), first_epoch.judged_share()), (None, None));
+        assert_eq!((first_epoch.records_share(), first_epoch.judged(7)), (None, None));
         let later_epoch = SeriesRecords { records: 8, represented: 5, ..first_epoch };
         assert_eq!(later_epoch.records_share(), Some(0.5));
         let nothing_placed = SeriesRecords { dropped: 2, ..SeriesRecords::default() };
-        assert_eq!(nothing_placed.judged_share(), Some(0.0));
+        assert_eq!(nothing_placed.judged(0), Some(of(0, 2, 0)));
     }
 }

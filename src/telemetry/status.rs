@@ -6,7 +6,7 @@ use super::labels::{Counts, MemoryPart, Outcome, ReloadOutcome, SecurityRefusal,
 use super::logging::{Limiter, Verdict};
 use super::metrics::{Metrics, clamped};
 use super::reason::RejectionReason;
-use super::report::{BatchReport, Represented, SeriesPublished, Totals};
+use super::report::{BatchReport, RecordShare, Represented, SeriesPublished, Totals};
 use crate::html::series_chart::SeriesCharts;
 use serde::Serialize;
 use serde_json::Value;
@@ -171,6 +171,8 @@ pub(super) struct Board {
     pub series: Option<SeriesPublished>,
     pub charts: SeriesCharts,
     min_represented: f64,
+    /// Records that could not be read count in the share that the release represents.
+    judges_unreadable: bool,
     only_series: bool,
     /// Lines that have waited for their delay, and their delays in all.
     delayed: (u64, f64),
@@ -331,10 +333,12 @@ impl Telemetry {
     }
 
     /// Sets what the policy in force asks of the release: `minimum` is its `release.min_represented`.
-    pub(super) fn set_release(&self, minimum: f64, only_series: bool) {
+    /// `judges_unreadable`: records that could not be read count.
+    pub(super) fn set_release(&self, minimum: f64, judges_unreadable: bool, only_series: bool) {
         {
             let mut board = self.board();
             board.min_represented = minimum;
+            board.judges_unreadable = judges_unreadable;
             board.only_series = only_series;
         }
         self.show_represented();
@@ -470,10 +474,12 @@ impl Board {
     /// Share of the records that the release represents. Records of which only the risk was measured are not released as fragments.
     fn represented(&self) -> Represented {
         let settled = (self.totals.released + self.totals.suppressed).saturating_sub(self.monitored());
+        let unreadable = if self.judges_unreadable { self.totals.dead_lettered } else { 0 };
         Represented {
-            by_fragments: (settled > 0).then(|| self.totals.released as f64 / settled as f64),
-            by_series: self.series.and_then(|series| series.best.judged_share()),
+            by_fragments: RecordShare::of(self.totals.released, settled, unreadable),
+            by_series: self.series.and_then(|series| series.best.judged(unreadable)),
             minimum: self.min_represented,
+            unreadable,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::cli::measured::{Measured, table};
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, Written, rehearse};
+use crate::cli::summary::UNREADABLE;
 use crate::cli::text;
 use crate::config::{Config, SinkKind};
 use crate::evaluation::attack::series::Panel;
@@ -118,13 +119,19 @@ impl Trial<'_> {
             return None;
         }
         let minimum = self.config.release.min_represented;
-        let share = rehearsal.telemetry.represented().share().filter(|share| *share < minimum)?;
+        let found = rehearsal.telemetry.represented().best().filter(|found| found.share() < minimum)?;
+        let share = found.share();
         let better = forms.iter().find(|form| !form.is_configured && form.records_share() >= minimum.max(share));
-        let remedy = better.map_or_else(|| no_better(forms, &rehearsal.schema), |form| self.remedy(form));
+        let remedy = match better {
+            Some(form) => self.remedy(form),
+            None if found.share_of_readable() >= minimum => UNREADABLE.to_owned(),
+            None => no_better(forms, &rehearsal.schema),
+        };
         Some(Failure::Found(anyhow::anyhow!(
-            "the release of {} would represent {} of its records, and release.min_represented asks for {}: {remedy}; release.min_represented = 0 accepts it",
+            "the release of {} would represent {} of its records{}, and release.min_represented asks for {}: {remedy}; release.min_represented = 0 accepts it",
             self.input.display(),
             text::percent(share),
+            found.note(),
             text::percent(minimum)
         )))
     }
@@ -178,7 +185,7 @@ impl Form {
     }
 
     fn row(&self) -> Vec<String> {
-        let Usefulness { people, people_represented, records, records_represented, error_ratio } = self.usefulness;
+        let Usefulness { people, people_represented, records, records_represented, error_ratio, .. } = self.usefulness;
         let unknown = || "-".to_owned();
         vec![
             self.name(),

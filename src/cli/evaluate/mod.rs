@@ -265,7 +265,7 @@ fn words(report: &Report) -> String {
     let mut text = if figures.is_empty() {
         "people and records represented: they need --lineage, and for series the secret of the run (state.secret_file)\n".to_owned()
     } else {
-        table(&UsefulnessByForm::HEADS, &figures)
+        table(&UsefulnessByForm::HEADS, &figures) + &report.usefulness.unreadable_note()
     };
     if let Some(series) = &report.series {
         text += &format!("\n{}", words_of_series(series));

@@ -1,6 +1,6 @@
 //! What an evaluation found.
 
-use crate::cli::text::{number, percent};
+use crate::cli::text::{counted, number, percent};
 use crate::evaluation::learning::Learning;
 use crate::evaluation::quality::{GroupQuality, Quality};
 use crate::evaluation::queries::QueryErrors;
@@ -58,6 +58,17 @@ impl UsefulnessByForm {
     /// Heads of [`rows`](Self::rows).
     pub const HEADS: [&str; 4] =
         ["release", "people represented", "records represented", "error of a daily mean ÷ its sampling error"];
+
+    /// A line on records that could not be read; nothing where all could.
+    pub fn unreadable_note(&self) -> String {
+        match [self.series, self.fragments].into_iter().flatten().map(|of| of.unreadable).max() {
+            None | Some(0) => String::new(),
+            Some(unreadable) => format!(
+                "{} could not be read and counts as not represented: see the dead letters of the run\n",
+                counted(unreadable, "record")
+            ),
+        }
+    }
 
     /// A row of a table for each form.
     pub fn rows(&self) -> Vec<Vec<String>> {

@@ -227,6 +227,7 @@ pub fn assemble(
         digest: &digest.short(),
         k: config.privacy.k,
         min_represented: if releases { config.release.min_represented } else { 0.0 },
+        judges_unreadable: config.source.kind == SourceKind::File,
         only_series: releases && !config.release.fragments,
     }
     .emit(telemetry);

@@ -78,10 +78,14 @@ pub struct RepresentedInput {
     /// Of these, records of which a line of their own was released.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_represented: Option<u64>,
+    /// Records that could not be read. They count beside both numbers of records; absent where the source is a topic, whose unreadable
+    /// records do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable_records: Option<u64>,
 }
 
 impl RepresentedInput {
-    fn of(fragments: Option<Totals>, series: Option<SeriesPublished>) -> Self {
+    fn of(fragments: Option<Totals>, series: Option<SeriesPublished>, unreadable: Option<u64>) -> Self {
         Self {
             people: series.map(|series| series.people),
             people_seen: series.map(|series| series.people_seen),
@@ -89,6 +93,7 @@ impl RepresentedInput {
             series_represented: series.map(|series| series.best.represented),
             fragment_records: fragments.map(|totals| totals.released + totals.suppressed),
             fragment_represented: fragments.map(|totals| totals.released),
+            unreadable_records: unreadable,
         }
     }
 }
@@ -166,6 +171,8 @@ pub(super) struct AuditedBatch<'a> {
     pub report: &'a BatchReport,
     /// Records by outcome after the batch; none where no record leaves as fragments.
     pub fragments: Option<Totals>,
+    /// Records that could not be read, after the batch.
+    pub unreadable: u64,
     /// Rows of series after the batch; none without series.
     pub series: Option<SeriesPublished>,
     /// Names of the groups, in the order of `verified`.
@@ -194,7 +201,9 @@ impl Auditor {
     }
 
     fn record(&self, batch: &AuditedBatch<'_>) -> AuditRecord {
-        let AuditedBatch { sequence, clock_ms, ranges, verified, report, fragments, series, groups } = batch;
+        let AuditedBatch { sequence, clock_ms, ranges, verified, report, fragments, unreadable, series, groups } =
+            batch;
+        let unreadable = self.topics.is_empty().then_some(*unreadable);
         let groups = groups.iter().enumerate().map(|(at, name)| GroupRelease {
             name: (*name).to_owned(),
             lines: verified.len(at) as u64,
@@ -202,7 +211,7 @@ impl Auditor {
         });
         AuditRecord {
             format: FORMAT,
-            represented: RepresentedInput::of(*fragments, *series),
+            represented: RepresentedInput::of(*fragments, *series, unreadable),
             throng: env!("CARGO_PKG_VERSION").to_owned(),
             policy: self.policy.clone(),
             group: self.group.clone(),

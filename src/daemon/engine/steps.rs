@@ -172,6 +172,7 @@ impl Engine {
                 verified: &effects.verified,
                 report: &effects.report,
                 fragments: (!monitor).then_some(intent.after.totals),
+                unreadable: intent.after.totals.dead_lettered,
                 series: self
                     .series
                     .as_ref()

@@ -228,8 +228,9 @@
   const reason = ([name, n]) => [WHY[name] ? `${words(name)}: ${WHY[name]}` : words(name), n];
 
   // People and records that the release represents; of fragments people are not counted.
-  const shareOfSeries = (series) => {
-    const records = series.records === 0 && series.pending > 0 ? 0 : series.records + series.late;
+  const shareOfSeries = (series, unreadable) => {
+    const readable = series.records === 0 && series.pending > 0 ? 0 : series.records + series.late;
+    const records = readable && readable + unreadable;
     return records ? share(series.represented / records) : "none yet";
   };
   const drawRepresented = (s) => {
@@ -237,7 +238,7 @@
     const facts = [
       ...(series ? [
         ["people in published rows of series", count(series.people)],
-        ["records in published rows of series", shareOfSeries(series)],
+        ["records in published rows of series", shareOfSeries(series, by.unreadable)],
         ...(series.pending ? [["records of epochs that are still open", count(series.pending)]] : []),
         ["rows published", count(series.rows)],
         ["rows withheld: too few people present", count(series.too_few)],

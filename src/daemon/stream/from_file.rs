@@ -189,9 +189,11 @@ pub fn refused_loss(telemetry: &Telemetry, of: Settled, findings: &[Finding], mo
 /// The message of a release that represents less than `release.min_represented`; none of another.
 pub fn refused_share(telemetry: &Telemetry) -> Option<String> {
     let represented = telemetry.represented();
-    let (share, minimum) = (represented.too_little()? * 100.0, represented.minimum * 100.0);
+    let found = represented.too_little()?;
+    let (share, minimum) = (found.share() * 100.0, represented.minimum * 100.0);
     Some(format!(
-        "the release represents {share:.1} % of the records, and release.min_represented asks for {minimum:.0} %"
+        "the release represents {share:.1} % of the records{}, and release.min_represented asks for {minimum:.0} %",
+        found.note()
     ))
 }
 

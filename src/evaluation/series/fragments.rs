@@ -27,7 +27,8 @@ pub fn of_fragments(original: &Original, groups: &[ReleasedGroup], daily: Option
     Some(Usefulness {
         people: people.len() as u64,
         people_represented: represented.len() as u64,
-        records: subjects.len() as u64,
+        records: subjects.len() as u64 + original.rejected,
+        unreadable: original.rejected,
         records_represented: rows.len() as u64,
         error_ratio: daily.and_then(|terms| error_ratio(original, groups, terms, &people)),
     })

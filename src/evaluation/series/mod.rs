@@ -53,6 +53,8 @@ pub struct Evidence {
     pub records: Vec<PlacedRecord>,
     /// Records without a person or a time.
     pub unplaced: u64,
+    /// Records that could not be read.
+    pub unreadable: u64,
     /// Contributions of the records that were not dropped.
     pub contributions: Contributions,
     /// Rows of buckets as published, series after series; `sets` from the lineage.
@@ -117,7 +119,18 @@ impl Evidence {
         let People { people, records, unplaced, contributions } = people_of(original, terms, &lineage)?;
         let strata = contributions::strata(original, terms, &people);
         let (moments, rows) = rows.into_iter().partition(SeriesRow::is_of_epoch);
-        Ok(Self { terms: Arc::clone(terms), people, strata, records, unplaced, contributions, rows, moments, lineage })
+        Ok(Self {
+            terms: Arc::clone(terms),
+            people,
+            strata,
+            records,
+            unplaced,
+            unreadable: original.rejected,
+            contributions,
+            rows,
+            moments,
+            lineage,
+        })
     }
 
     /// Position of a person.

@@ -16,8 +16,10 @@ pub struct Usefulness {
     pub people: u64,
     /// Of these, people of a published contributor set (of fragments: with a line).
     pub people_represented: u64,
-    /// Records of the original.
+    /// Records of the original, those that could not be read included.
     pub records: u64,
+    /// Of these, records that could not be read: the run made dead letters of them.
+    pub unreadable: u64,
     /// Of these, records whose value is part of a published row (of fragments: with a line).
     pub records_represented: u64,
     /// Error of a daily mean ÷ its sampling error: median over the buckets of a signal, then over the signals. None where it cannot be
@@ -131,7 +133,8 @@ impl Evidence {
         Usefulness {
             people: self.records.iter().map(|record| record.person).collect::<BTreeSet<_>>().len() as u64,
             people_represented: people.len() as u64,
-            records: self.records.len() as u64 + self.unplaced,
+            records: self.records.len() as u64 + self.unplaced + self.unreadable,
+            unreadable: self.unreadable,
             records_represented: self.records.iter().filter(is_represented).count() as u64,
             error_ratio: self.error_ratio(),
         }

@@ -1,0 +1,73 @@
+//! What a newcomer's first files get: answers that name the true reason and what is needed.
+
+use crate::support::desk::Desk;
+use serde_json::Value;
+
+/// Days of forty people, a row each, in UTF-8 or Latin-1 as `place` says of the row of that number.
+fn days(days: usize, place: impl Fn(usize) -> &'static str) -> String {
+    let mut text = String::from("user_id,day,ward,steps,pulse\n");
+    for n in 0..days * 40 {
+        let (day, person) = (n / 40 + 1, n % 40);
+        text += &format!("u-0{person:02},2024-03-{day:02},{},{},{}\n", place(n), n * 7919 % 12000, 55 + n * 31 % 60);
+    }
+    text
+}
+
+/// A text in Latin-1.
+fn latin1(text: &str) -> Vec<u8> {
+    text.chars().map(|letter| u8::try_from(u32::from(letter)).expect("a letter of Latin-1")).collect()
+}
+
+/// The text in one line, however it is wrapped.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn unreadable_records_count_in_the_share_of_a_release() {
+    let desk = Desk::judging();
+    desk.write("half.csv", latin1(&days(20, |n| if n % 2 == 0 { "Bern" } else { "Zürich" })));
+    desk.done(&["init", "half.csv", "--for", "dashboards", "--directory", "."]);
+    let config = desk.read("half.toml").replace("[sink]\n", "[sink]\naudit_file = \"audit.ndjson\"\n");
+    desk.write("half.toml", config);
+    let counts = "50.0 % of the records (400 of 800; 400 could not be read: see the dead letters)";
+    let run = desk.done(&["run", "-c", "half.toml", "--lineage", "lineage.ndjson"]).err;
+    assert!(run.contains(&format!("series: 20 of 20 people and {counts} represented")), "{run}");
+    let audit: Value = serde_json::from_str(desk.read("audit.ndjson").lines().last().expect("a record")).expect("JSON");
+    let of = |name: &str| audit["represented"][name].as_u64();
+    assert_eq!(["series_records", "series_represented", "unreadable_records"].map(of), [Some(400); 3], "{audit}");
+    let check = desk.done(&["check", "-c", "half.toml", "--sample", "half.csv"]).out;
+    assert!(flat(&check).contains(counts) && check.contains("50.0 % (400)"), "{check}");
+    let json = desk.done(&["check", "-c", "half.toml", "--sample", "half.csv", "--json"]).out;
+    let found: Value = serde_json::from_str(&json).expect("JSON");
+    for form in found["forms"].as_array().expect("forms") {
+        assert_eq!((&form["records"], &form["unreadable"]), (&800.into(), &400.into()), "{form:#}");
+    }
+    assert_eq!(found["represented"], 0.5);
+    let arguments = ["evaluate", "half.csv", "half.released.ndjson", "-c", "half.toml", "--lineage", "lineage.ndjson"];
+    let evaluated = desk.done(&arguments).out;
+    assert!(
+        evaluated.contains("50.0 % (400 of 800)") && evaluated.contains("400 records could not be read"),
+        "{evaluated}"
+    );
+}
+
+#[test]
+fn a_file_of_which_most_cannot_be_read_is_refused_with_advice_on_the_records() {
+    let desk = Desk::judging();
+    desk.write("most.csv", latin1(&days(21, |n| if n % 3 == 0 { "Bern" } else { "Zürich" })));
+    for purpose in ["dashboards", "rows"] {
+        desk.done(&["init", "most.csv", "--for", purpose, "--name", purpose]);
+    }
+    let counts = " of 840; 560 could not be read: see the dead letters)";
+    let said = desk.ends_with(4, &["run", "-c", "dashboards.toml"]).err;
+    for part in [counts, "release.min_represented asks for 50 %", "correct the records that could not be read"] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    assert!(!desk.path("dashboards.released.ndjson").exists(), "no output is replaced");
+    let said = desk.ends_with(4, &["check", "-c", "dashboards.toml", "--sample", "most.csv"]).err;
+    assert!(said.contains(counts) && said.contains("correct the records that could not be read"), "{said}");
+    // Single records represent too little of the readable ones, too: another form helps as well.
+    let said = desk.ends_with(4, &["run", "-c", "rows.toml"]).err;
+    assert!(said.contains("of 840; 560 could not be read") && said.contains("[[series]]"), "{said}");
+}
