@@ -71,3 +71,23 @@ fn a_file_of_which_most_cannot_be_read_is_refused_with_advice_on_the_records() {
     let said = desk.ends_with(4, &["run", "-c", "rows.toml"]).err;
     assert!(said.contains("of 840; 560 could not be read") && said.contains("[[series]]"), "{said}");
 }
+
+#[test]
+fn too_few_records_are_the_reason_where_nothing_could_be_measured() {
+    let desk = Desk::new();
+    // Two records of each person: 40 steps from one to the next.
+    desk.write("few.csv", days(2, |_| "Bern"));
+    for purpose in ["dashboards", "models"] {
+        let said = desk.refused(&["init", "few.csv", "--for", purpose]);
+        for part in ["too few to measure whether \"day\" changes", "40 pairs", "100 are needed", "--for rows"] {
+            assert!(said.contains(part), "{part:?} in {said}");
+        }
+        assert!(!said.contains("no column holds times"), "{said}");
+    }
+    let said = desk.done(&["init", "few.csv"]).out;
+    assert!(said.contains("purpose: rows") && said.contains("100 are needed"), "{said}");
+    assert!(desk.read("few.schema.toml").contains("there are 40 steps"), "{}", desk.read("few.schema.toml"));
+    // A configuration has the record schema alone.
+    let said = desk.done(&["check", "-c", "few.toml", "--sample", "few.csv"]);
+    assert!(!said.err.contains("holds times"), "{}", said.err);
+}

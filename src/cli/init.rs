@@ -119,7 +119,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
             (purpose, Some(why))
         }
     };
-    purpose.refuse_unsuited(&inferred.schema)?;
+    purpose.refuse_unsuited(&inferred)?;
     let text = configuration(args, &answers, purpose, &sample, (&schema, &secret), &inferred);
     warn(&inferred, args.no_subject);
     let named = config.display().to_string();

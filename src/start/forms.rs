@@ -3,20 +3,79 @@
 use super::series::is_signal;
 use crate::config::{Cohort, Config, Grouping, Plan, Release, Rows, Series};
 use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
+use std::fmt;
+
+/// Part that statistics over time need and the records lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MissingPart {
+    /// No attribute counts people.
+    Subject,
+    /// No attribute is an event time. Those named are dates or times that do not change within a person, by the record schema.
+    Times(Vec<String>),
+    /// No attribute is a signal. Those named are numbers that do not change from record to record, by the record schema.
+    Numbers(Vec<String>),
+}
 
 /// Returns the part that statistics over time need and the records lack; none where they have all.
 #[must_use]
-pub fn missing_for_series(schema: &Schema) -> Option<&'static str> {
+pub fn missing_for_series(schema: &Schema) -> Option<MissingPart> {
     let has = |wanted: &dyn Fn(&Attribute) -> bool| schema.attributes.iter().any(|attribute| wanted(attribute));
+    let names = |kinds: [Type; 2]| {
+        let of_kind = schema.attributes.iter().filter(|a| kinds.contains(&a.kind()) && a.role.is_releasable());
+        of_kind.map(|attribute| attribute.name.clone()).collect()
+    };
     if schema.subject.is_none() {
-        Some("no column counts people (--subject COLUMN names one)")
+        Some(MissingPart::Subject)
     } else if !has(&is_event_time) {
-        Some("no column holds times of records")
+        Some(MissingPart::Times(names([Type::Date, Type::Timestamp])))
     } else if !has(&is_signal) {
-        Some("no column holds numbers that change within a person")
+        Some(MissingPart::Numbers(names([Type::Integer, Type::Float])))
     } else {
         None
     }
+}
+
+impl MissingPart {
+    /// Attributes of the right type that the record schema excludes.
+    #[must_use]
+    pub fn excluded(&self) -> &[String] {
+        match self {
+            Self::Subject => &[],
+            Self::Times(names) | Self::Numbers(names) => names,
+        }
+    }
+}
+
+impl fmt::Display for MissingPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = || quoted(self.excluded());
+        match self {
+            Self::Subject => f.write_str("no column counts people (--subject COLUMN names one)"),
+            Self::Times(names) if names.is_empty() => f.write_str("no column holds times of records"),
+            Self::Times(_) => write!(
+                f,
+                "no column holds times of records: by the record schema {} does not change within a person (set changes = \"always\" where it does)",
+                listed()
+            ),
+            Self::Numbers(names) if names.is_empty() => {
+                f.write_str("no column holds numbers that change within a person")
+            }
+            Self::Numbers(_) => write!(
+                f,
+                "no column holds numbers that change within a person, by the record schema: {} (set changes = \"always\" where they do)",
+                listed()
+            ),
+        }
+    }
+}
+
+/// Names in a sentence; of many the first ones.
+#[must_use]
+pub fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
 }
 
 /// Names of the attributes that can be the event time.

@@ -48,17 +48,32 @@ pub fn paces(schema: &Schema, attributes: &[usize], window: &Window, crowd: usiz
     attributes.par_iter().map(of).collect()
 }
 
-/// The pace of one column of `codes`, none where a row has no value, beside the people of its rows, by number below
-/// `count`; none where too little was seen. With it the share of changes.
+/// Too few successive records of people to measure how an attribute changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFewSteps {
+    /// Steps from a record of a person to their next one, both with a value.
+    pub steps: u64,
+}
+
+impl TooFewSteps {
+    /// Steps that are needed.
+    pub const NEEDED: u64 = ENOUGH;
+}
+
+/// Returns the pace of one column of `codes` and the share of changes. A row without a value has no code; `people` are those of the rows,
+/// by number below `count`.
+///
+/// # Errors
+/// Where too few steps were seen.
 pub fn pace_of(
     people: &[Option<u32>],
     count: usize,
     codes: impl Iterator<Item = Option<Code>>,
     crowd: usize,
-) -> Option<(Changes, f32)> {
+) -> Result<(Changes, f32), TooFewSteps> {
     // Two codes say that nothing is there; values come after them.
     let seen = Seen::of(people, count, codes.map(|code| code.map_or(ABSENT, |code| code + NULL + 1)), 0);
-    seen.share().map(|share| (seen.changes(crowd), share))
+    seen.share().map(|share| (seen.changes(crowd), share)).ok_or(TooFewSteps { steps: seen.pairs })
 }
 
 /// What was seen of one attribute.

@@ -2,9 +2,8 @@
 
 use crate::cli::outcome::Failure;
 use crate::cli::text;
-use crate::dataset::infer::Inferred;
-use crate::records::schema::Schema;
-use crate::start::forms::{event_times, missing_for_series};
+use crate::dataset::infer::{Inferred, TooFewSteps};
+use crate::start::forms::{event_times, missing_for_series, quoted};
 use crate::start::series::is_signal;
 use anyhow::anyhow;
 
@@ -46,10 +45,11 @@ impl Purpose {
     ///
     /// # Errors
     /// Statistics over time of records without people, times or numbers.
-    pub fn refuse_unsuited(self, schema: &Schema) -> Result<(), Failure> {
-        match missing_for_series(schema).filter(|_| self.is_series()) {
+    pub fn refuse_unsuited(self, inferred: &Inferred) -> Result<(), Failure> {
+        let schema = &inferred.schema;
+        match missing(inferred).filter(|_| self.is_series()) {
             Some(missing) => Err(Failure::Usage(anyhow!(
-                "statistics over time need people, times and numbers: {missing}; single records need none of them: --for rows"
+                "statistics over time need people, times and numbers: {missing}. Single records need none of them: --for rows"
             ))),
             None if self == Self::Models && schema.attributes.iter().filter(|a| is_signal(a)).count() < 2 => {
                 Err(Failure::Usage(anyhow!(
@@ -59,6 +59,22 @@ impl Purpose {
             None => Ok(()),
         }
     }
+}
+
+/// The part that statistics over time need and the records lack, in words; none where they have all.
+fn missing(inferred: &Inferred) -> Option<String> {
+    let missing = missing_for_series(&inferred.schema)?;
+    let unmeasured = missing.excluded().iter().filter_map(|name| Some((name.clone(), *inferred.unmeasured.get(name)?)));
+    let (names, steps): (Vec<String>, Vec<u64>) = unmeasured.unzip();
+    Some(match steps.iter().max() {
+        None => missing.to_string(),
+        Some(steps) => format!(
+            "the records are too few to measure whether {} changes within a person: there are {} of a record and the next one of the same person, and {} are needed (give records of more days or of more people)",
+            quoted(&names),
+            text::counted(*steps, "pair"),
+            TooFewSteps::NEEDED
+        ),
+    })
 }
 
 /// Buckets of a series.
@@ -95,8 +111,8 @@ pub fn suggest(inferred: &Inferred, is_stream: bool) -> (Purpose, String) {
     let each = inferred.records / inferred.people.max(1);
     let has_buckets = is_stream || Bucket::of_records(inferred).is_some();
     let rows = |why: String| (Purpose::Rows, format!("purpose: rows (single records, since {why})"));
-    match missing_for_series(&inferred.schema) {
-        Some(missing) => rows(missing.to_owned()),
+    match missing(inferred) {
+        Some(missing) => rows(missing),
         None if each < MANY_RECORDS => rows(format!(
             "people have fewer than {MANY_RECORDS} records each; for statistics over time: --for dashboards"
         )),

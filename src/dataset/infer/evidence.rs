@@ -2,7 +2,7 @@
 //! attributes single people out.
 
 use super::people::{NOBODY, People};
-use crate::anonymity::planner::pace::pace_of;
+use crate::anonymity::planner::pace::{TooFewSteps, pace_of};
 use crate::counting::Wanted;
 use crate::io::table::TableColumn;
 use crate::records::canonical::Canonical;
@@ -42,25 +42,41 @@ impl Typed {
     }
 
     /// Returns how the attribute changes within a person and the evidence for it; `None` where no column names people.
-    /// Below [`pace_of`]'s number of steps an attribute does not change: the safe side.
-    pub fn pace(&self, people: &People, k: u64) -> Option<(Changes, String)> {
+    /// Below [`TooFewSteps::NEEDED`] steps an attribute does not change: the safe side.
+    pub fn pace(&self, people: &People, k: u64) -> Option<MeasuredPace> {
         people.column?;
         let of_row: Vec<Option<u32>> =
             people.of_row.iter().map(|&person| Some(person).filter(|person| *person != NOBODY)).collect();
         let codes = self.codes.iter().map(|&code| code.checked_sub(FIRST_VALUE));
         let crowd = usize::try_from(k).unwrap_or(usize::MAX);
         Some(match pace_of(&of_row, people.count as usize, codes, crowd) {
-            Some((changes, share)) => {
+            Ok((changes, share)) => {
                 let share = f64::from(share) * 100.0;
                 let name = changes.name();
-                (changes, format!("changes = {name:?}: {share:.1} % of the steps from a person's record to the next, in the median person"))
+                let evidence = format!(
+                    "changes = {name:?}: {share:.1} % of the steps from a person's record to the next, in the median person"
+                );
+                MeasuredPace { changes, evidence, too_few: None }
             }
-            None => (
-                Changes::Never,
-                "CHECK: changes = \"never\": too few people have several records to measure it; set \"always\" if it changes from record to record".to_owned(),
-            ),
+            Err(too_few) => MeasuredPace {
+                changes: Changes::Never,
+                evidence: format!(
+                    "CHECK: changes = \"never\": not measured, since there are {} steps from a person's record to the next and {} are needed; set \"always\" if it changes from record to record",
+                    too_few.steps,
+                    TooFewSteps::NEEDED
+                ),
+                too_few: Some(too_few.steps),
+            },
         })
     }
+}
+
+/// Pace of an attribute, and the evidence for it in words.
+pub(super) struct MeasuredPace {
+    pub changes: Changes,
+    pub evidence: String,
+    /// Steps from a person's record to the next, where they are too few.
+    pub too_few: Option<u64>,
 }
 
 /// Days of people on which a number has a value, as positions among all days of people with a record.

@@ -35,5 +35,6 @@ mod text;
 mod tokens;
 mod values;
 
+pub use crate::anonymity::planner::pace::TooFewSteps;
 pub use evidence::{Cadence, PersonDays};
 pub use propose::{Asked, InferError, Inferred, infer};

@@ -60,6 +60,11 @@ pub struct Inferred {
     pub cadences: BTreeMap<String, Cadence>,
     /// By name of a number: days of people with a value. Empty where no column names people, or none has times.
     pub days: BTreeMap<String, PersonDays>,
+    /// By name of an attribute whose change within a person could not be measured: steps from a person's record to the next, fewer than
+    /// [`TooFewSteps::NEEDED`].
+    pub unmeasured: BTreeMap<String, u64>,
+    /// By name of an attribute: position of its column in the table.
+    pub columns: BTreeMap<String, usize>,
 }
 
 /// Why nothing can be proposed.
@@ -134,18 +139,28 @@ pub fn infer(table: &WholeTable, asked: &Asked<'_>) -> Result<Inferred, InferErr
         head: head(table, asked, &people, before - looked.len()),
         attributes: Vec::new(),
     };
+    let positions = names.iter().cloned().zip(looked.iter().map(|(number, _)| *number)).collect();
     let kept: Vec<&TableColumn> = looked.iter().map(|(number, _)| &columns[*number]).collect();
     for ((_, looked), (name, column)) in looked.into_iter().zip(names.into_iter().zip(&kept)) {
         proposal.attributes.push(looked.proposed(name, column));
     }
     let schema = parse(&proposal)?;
-    gather(&mut proposal, &schema, &kept, &people, asked);
+    let unmeasured = gather(&mut proposal, &schema, &kept, &people, asked);
     let schema = parse(&proposal)?;
     let of_times =
         schema.attributes.iter().zip(&kept).filter(|(a, _)| matches!(a.kind(), Type::Date | Type::Timestamp));
     let cadences = of_times.filter_map(|(a, column)| Some((a.name.clone(), cadence(column, a, &people)?))).collect();
     let days = days(&schema, &kept, &people);
-    Ok(Inferred { text: text::write(&proposal), schema, people: people.count, records: table.rows, cadences, days })
+    Ok(Inferred {
+        text: text::write(&proposal),
+        schema,
+        people: people.count,
+        records: table.rows,
+        cadences,
+        days,
+        unmeasured,
+        columns: positions,
+    })
 }
 
 /// Days of people with a value of each number.
@@ -417,8 +432,15 @@ fn head(table: &WholeTable, asked: &Asked<'_>, people: &People, left_out: usize)
     head
 }
 
-/// Adds what can be measured now that every attribute has a type.
-fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], people: &People, asked: &Asked<'_>) {
+/// Adds what can be measured now that every attribute has a type. Returns the attributes whose change within a person could not be
+/// measured, with the number of steps seen.
+fn gather(
+    proposal: &mut Proposal,
+    schema: &Schema,
+    columns: &[&TableColumn],
+    people: &People,
+    asked: &Asked<'_>,
+) -> BTreeMap<String, u64> {
     let is_said = |attribute: &Arc<Attribute>| attribute.role.is_releasable();
     let typed: Vec<Option<Typed>> = schema
         .attributes
@@ -426,13 +448,14 @@ fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], pe
         .zip(columns)
         .map(|(attribute, column)| is_said(attribute).then(|| Typed::of(column, attribute)))
         .collect();
-    let mut searched = Vec::new();
+    let (mut searched, mut unmeasured) = (Vec::new(), BTreeMap::new());
     for ((attribute, proposed), typed) in schema.attributes.iter().zip(&mut proposal.attributes).zip(typed) {
         let Some(typed) = typed else { continue };
         let paced = attribute.role.is_quasi() || attribute.role == Role::Sensitive;
-        if let Some((changes, why)) = paced.then(|| typed.pace(people, asked.k)).flatten() {
-            proposed.changes = Some(changes);
-            proposed.evidence.push(why);
+        if let Some(pace) = paced.then(|| typed.pace(people, asked.k)).flatten() {
+            proposed.changes = Some(pace.changes);
+            proposed.evidence.push(pace.evidence);
+            unmeasured.extend(pace.too_few.map(|steps| (attribute.name.clone(), steps)));
         }
         if attribute.role.is_quasi() {
             let (role, name) = (Some(attribute.role), attribute.name.clone());
@@ -445,7 +468,7 @@ fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], pe
             });
         }
     }
-    let Some(report) = audited(searched, people, asked.k, asked.effort) else { return };
+    let Some(report) = audited(searched, people, asked.k, asked.effort) else { return unmeasured };
     let all = report.minimal_qids.len();
     let found = if report.complete { String::new() } else { " found in time".to_owned() };
     for judged in &report.attributes {
@@ -463,4 +486,5 @@ fn gather(proposal: &mut Proposal, schema: &Schema, columns: &[&TableColumn], pe
             None => format!("part of no quasi-identifier{found}"),
         });
     }
+    unmeasured
 }
