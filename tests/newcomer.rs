@@ -91,3 +91,36 @@ fn too_few_records_are_the_reason_where_nothing_could_be_measured() {
     let said = desk.done(&["check", "-c", "few.toml", "--sample", "few.csv"]);
     assert!(!said.err.contains("holds times"), "{}", said.err);
 }
+
+#[test]
+fn series_over_too_few_days_name_the_days_that_are_needed() {
+    let desk = Desk::judging();
+    desk.write("long.csv", days(20, |_| "Bern"));
+    desk.write("short.csv", days(3, |_| "Bern"));
+    desk.done(&["init", "long.csv", "--for", "dashboards"]);
+    let reason = "each person needs values in 4 buckets of a series, and nobody has them in more than 3: \
+                  give records of a longer time, or shorter buckets (every in [[series]])";
+    let refused = desk.refused(&["check", "-c", "long.toml", "--sample", "short.csv"]);
+    assert!(refused.contains(reason), "{refused}");
+    desk.write("short.toml", desk.read("long.toml").replace("\"long.csv\"", "\"short.csv\""));
+    let said = desk.ends_with(4, &["run", "-c", "short.toml"]).err;
+    assert!(said.contains(&format!("series: no rows, since {reason}")), "{said}");
+    assert!(said.contains(&format!("no output was replaced ({reason})")), "{said}");
+    // Four days are enough.
+    desk.write("short.csv", days(4, |_| "Bern"));
+    let said = desk.done(&["run", "-c", "short.toml"]).err;
+    assert!(said.contains("100.0 % of the records represented") && !said.contains("no rows, since"), "{said}");
+    // Two records a day of each person are enough to propose a schema, and not to show anybody.
+    let twice = days(3, |_| "Bern").lines().skip(1).map(|line| format!("{line}\n{line}\n")).collect::<String>();
+    desk.write("twice.csv", format!("user_id,day,ward,steps,pulse\n{twice}"));
+    let said = desk.done(&["init", "twice.csv", "--for", "dashboards"]).out;
+    assert!(
+        said.contains("most people have records of at most 3 days") && said.contains("on 4 days or more"),
+        "{said}"
+    );
+    // Moments count days with a value of every signal.
+    desk.write("short.csv", days(3, |_| "Bern"));
+    desk.done(&["init", "long.csv", "--for", "models", "--name", "model"]);
+    let refused = desk.refused(&["check", "-c", "model.toml", "--sample", "short.csv"]);
+    assert!(refused.contains("nobody has them in more than 3"), "{refused}");
+}

@@ -15,7 +15,7 @@ use crate::start::checked::Checked;
 use crate::start::forms::{event_time, missing_for_series};
 use anyhow::{Context, anyhow};
 use model_numbers::ModelNumbers;
-use purpose::{Bucket, Purpose, suggest};
+use purpose::{Bucket, Purpose, suggest, too_short};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -143,6 +143,9 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     println!("{named}: k = {}, the release goes to {}", answers.k, destination(args, &answers, purpose));
     if let Some(chosen) = chosen {
         println!("{chosen}");
+    }
+    if let Some(note) = too_short(&inferred).filter(|_| purpose.is_series() && args.topic.is_none()) {
+        println!("{note}");
     }
     if let Some(hint) = hint(&inferred, args.topic.is_some()).filter(|_| purpose == Purpose::Rows) {
         println!("{hint}");

@@ -4,7 +4,7 @@ use super::outcome::Failure;
 use super::progress::{bar_of, spinner};
 use super::reloading::reloading;
 use super::streamable::{refuse_missing_device, refuse_unstreamable};
-use super::summary::{UNREADABLE, summarize};
+use super::summary::{UNREADABLE, summarize, too_short};
 use crate::config::{self, Config, SinkKind, SourceKind};
 use crate::daemon::run::{Options, RunError, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
@@ -145,6 +145,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 
 /// Advice where a release represents too little of its records, as `telemetry` counted them.
 fn better_form(file: &str, config: &Config, schema: &Schema, telemetry: &Telemetry) -> String {
+    if let Some(why) = telemetry.status().series.as_ref().and_then(too_short) {
+        return why;
+    }
     let represented = telemetry.represented();
     if represented.best().is_some_and(|found| found.share_of_readable() >= represented.minimum) {
         return format!("{UNREADABLE}; release.min_represented = 0 accepts this release");

@@ -1,7 +1,7 @@
 //! Summary of a run: what the release represents, the account of the records, and why records or rows are missing.
 
 use super::text;
-use crate::telemetry::{Limit, RecordShare, SeriesPublished, Status, SuppressionReason, Telemetry};
+use crate::telemetry::{Limit, RecordShare, SeriesPublished, Status, SuppressionReason, Telemetry, TooFewBuckets};
 
 /// Message where lines were thinned for want of room: no other line of their subject need have left.
 pub const LIMIT_REACHED: &str = "thinned without a line that stands for them: the limit of lines that wait, or that are remembered, was reached, and of some people nothing has left in the groups that do not change (divide the input by subjects)";
@@ -81,6 +81,7 @@ pub fn represented(status: &Status) -> Vec<String> {
             ),
             series.rows
         ));
+        lines.extend(too_short(series).map(|why| format!("series: no rows, since {why}")));
         if series.pending > 0 {
             lines.push(format!("series: {} wait for the end of their epoch", text::counted(series.pending, "record")));
         }
@@ -93,6 +94,16 @@ pub fn represented(status: &Status) -> Vec<String> {
         lines.push(format!("fragments represent {share} of the records{}", by_fragments.note()));
     }
     lines
+}
+
+/// Why a job has no rows of series, and the remedy, where nobody has values in enough buckets.
+#[must_use]
+pub fn too_short(series: &SeriesPublished) -> Option<String> {
+    series.too_short.map(|TooFewBuckets { most, needed }| {
+        format!(
+            "each person needs values in {needed} buckets of a series, and nobody has them in more than {most}: give records of a longer time, or shorter buckets (every in [[series]])"
+        )
+    })
 }
 
 /// Why rows of series are missing, in one line.

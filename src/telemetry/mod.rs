@@ -41,7 +41,7 @@ pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, Static
 pub use reason::RejectionReason;
 pub use report::{
     BatchReport, CrowdPicture, RecordShare, Represented, RiskPicture, SeriesPublished, SeriesRecords, StageSeconds,
-    Totals,
+    TooFewBuckets, Totals,
 };
 pub use source::{
     InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,

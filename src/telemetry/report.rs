@@ -248,6 +248,18 @@ pub struct SeriesPublished {
     pub binned: u64,
     /// Of such sums, those withheld because no intervals hold enough members.
     pub dominated: u64,
+    /// Why a job has no rows, where nobody has values in enough buckets. On no page, as `people_seen`.
+    #[serde(skip)]
+    pub too_short: Option<TooFewBuckets>,
+}
+
+/// Buckets of people, where nobody has enough of them to be shown in a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFewBuckets {
+    /// Buckets with values of the person with most.
+    pub most: u32,
+    /// Buckets that each person needs.
+    pub needed: u32,
 }
 
 /// Records of one series.

@@ -1,6 +1,6 @@
 //! State of the series: what must survive the process. Every entry is replaced as a whole, so applying changes twice is harmless.
 
-use super::terms::Terms;
+use super::terms::{SeriesTerms, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -281,6 +281,27 @@ pub struct SeriesState {
     pub cohorts: BTreeMap<u32, Cohort>,
     /// Cells of open contributions: one for each person, bucket and signal.
     pub cells: usize,
+}
+
+impl SeriesState {
+    /// Buckets with values of the person with most, and those that each person needs, where nobody has enough for any series. None where
+    /// somebody has, where no bucket has closed, and where a series with noise shows everybody.
+    #[must_use]
+    pub fn too_few_buckets(&self, terms: &Terms) -> Option<(u32, u32)> {
+        let most_of = |number: usize, series: &SeriesTerms| {
+            let channels = terms.first_channel(number)..terms.first_channel(number) + series.channels();
+            let histories = self.people.values().filter_map(|person| person.histories.get(channels.clone()));
+            histories.flatten().map(|history| history.values).max().unwrap_or(0)
+        };
+        let of_series = terms.series.iter().enumerate().map(|(number, series)| (most_of(number, series), series));
+        let is_enough = |(most, series): &(u32, &SeriesTerms)| series.noise.is_some() || *most >= series.min_values;
+        let of_series: Vec<(u32, &SeriesTerms)> = of_series.collect();
+        if of_series.iter().any(is_enough) {
+            return None;
+        }
+        let needed = of_series.iter().map(|(_, series)| series.min_values).min()?;
+        of_series.iter().map(|(most, _)| *most).max().filter(|most| *most > 0).map(|most| (most, needed))
+    }
 }
 
 /// New values of the entries that a batch changes.

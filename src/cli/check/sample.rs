@@ -5,7 +5,7 @@ use super::forms::{Form, Trial, compared, noise};
 use crate::cli::outcome::Failure;
 use crate::cli::rehearsal::{Rehearsal, rehearse, written};
 use crate::cli::stopping::end_on_signals;
-use crate::cli::summary::{LIMIT_REACHED, missing_rows, represented, suppressed_since};
+use crate::cli::summary::{LIMIT_REACHED, missing_rows, represented, suppressed_since, too_short};
 use crate::cli::text;
 use crate::cli::trials::for_trial;
 use crate::config::Config;
@@ -51,7 +51,9 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
         print!("{}", found.described(input));
     }
     if nothing {
-        let message = format!("nothing of {} could be released with {file}: see above", input.display());
+        let why = rehearsal.telemetry.status().series.as_ref().and_then(too_short);
+        let why = why.unwrap_or_else(|| "see above".to_owned());
+        let message = format!("nothing of {} could be released with {file}: {why}", input.display());
         return Err(Failure::Usage(anyhow!(message)));
     }
     trial.refusal(&rehearsal, &forms).map_or(Ok(()), Err)

@@ -11,6 +11,8 @@ use anyhow::anyhow;
 /// shows nobody with fewer than 4 buckets.
 const MANY_RECORDS: u64 = 10;
 const MANY_BUCKETS: u64 = 8;
+/// Buckets with values from which a person is shown in a series.
+const SHOWN_FROM: u64 = 4;
 
 /// Purpose of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -103,6 +105,17 @@ impl Bucket {
     pub fn choose(inferred: &Inferred, is_stream: bool) -> Self {
         if is_stream { Self::Day } else { Self::of_records(inferred).unwrap_or(Self::Day) }
     }
+}
+
+/// Returns a note where the median person has records of too few days for a series of days; none where they have enough.
+#[must_use]
+pub fn too_short(inferred: &Inferred) -> Option<String> {
+    let days = event_times(&inferred.schema).filter_map(|name| inferred.cadences.get(name)).map(|cadence| cadence.days);
+    let days = days.max().filter(|_| Bucket::of_records(inferred).is_none()).filter(|days| *days < SHOWN_FROM)?;
+    Some(format!(
+        "note: most people have records of at most {}, and a series of days shows people with values on {SHOWN_FROM} days or more: give records of a longer time, or shorter buckets (every in [[series]])",
+        text::counted(days, "day")
+    ))
 }
 
 /// Returns the purpose for records where none is given, and the reason in one line.

@@ -13,7 +13,7 @@ use crate::records::moment;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
-use crate::telemetry::{SeriesPublished, SeriesRecords};
+use crate::telemetry::{SeriesPublished, SeriesRecords, TooFewBuckets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -177,7 +177,10 @@ impl SeriesStream {
 
     /// Counts of the published rows.
     pub(super) fn published(&self) -> SeriesPublished {
-        self.counts(&self.state.head, self.represented, self.state.people.len() as u64)
+        let counts = self.counts(&self.state.head, self.represented, self.state.people.len() as u64);
+        let is_empty = self.terms.cohorts.is_batch && counts.rows == 0 && counts.rows_before == 0;
+        let too_short = is_empty.then(|| self.state.too_few_buckets(&self.terms)).flatten();
+        SeriesPublished { too_short: too_short.map(|(most, needed)| TooFewBuckets { most, needed }), ..counts }
     }
 
     /// The same counts once `changes` are applied.
@@ -219,6 +222,7 @@ impl SeriesStream {
             too_few: totals.too_few,
             binned: totals.binned,
             dominated: totals.dominated,
+            too_short: None,
         }
     }
 

@@ -60,8 +60,8 @@ pub struct Inferred {
     pub cadences: BTreeMap<String, Cadence>,
     /// By name of a number: days of people with a value. Empty where no column names people, or none has times.
     pub days: BTreeMap<String, PersonDays>,
-    /// By name of an attribute whose change within a person could not be measured: steps from a person's record to the next, fewer than
-    /// [`TooFewSteps::NEEDED`].
+    /// By name of an attribute whose change within a person could not be measured: steps from a person's record to the next, which are
+    /// too few.
     pub unmeasured: BTreeMap<String, u64>,
     /// By name of an attribute: position of its column in the table.
     pub columns: BTreeMap<String, usize>,
