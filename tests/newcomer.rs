@@ -124,3 +124,34 @@ fn series_over_too_few_days_name_the_days_that_are_needed() {
     let refused = desk.refused(&["check", "-c", "model.toml", "--sample", "short.csv"]);
     assert!(refused.contains("nobody has them in more than 3"), "{refused}");
 }
+
+#[test]
+fn the_best_attack_comes_with_its_interval_and_the_rule_by_which_it_is_chosen() {
+    let desk = Desk::new();
+    desk.write("days.csv", days(20, |_| "Bern"));
+    desk.done(&["init", "days.csv", "--for", "dashboards"]);
+    let check = flat(&desk.done(&["check", "-c", "days.toml", "--sample", "days.csv"]).out);
+    let rule = "best attack: the one whose 95 % interval begins furthest above chance";
+    for part in [rule, "- series daily (configured): series: ", " given ", "95 % interval", "attacks were tried"] {
+        assert!(check.contains(part), "{part:?} in {check}");
+    }
+    let json = desk.done(&["check", "-c", "days.toml", "--sample", "days.csv", "--json"]).out;
+    let found: Value = serde_json::from_str(&json).expect("JSON");
+    let best = &found["forms"][0]["best_attack"];
+    let (low, high) = (best["interval"][0].as_f64(), best["interval"][1].as_f64());
+    assert!(low <= best["rate"].as_f64() && best["rate"].as_f64() <= high && best["given"].is_string(), "{best}");
+    desk.done(&["run", "-c", "days.toml", "--lineage", "lineage.ndjson"]);
+    let arguments = ["--original", "days.csv", "-c", "days.toml", "--lineage", "lineage.ndjson"];
+    let attack = |more: &[&str]| desk.done(&[&["attack", "days.released.ndjson"], &arguments[..], more].concat()).out;
+    let yields: Vec<Value> = serde_json::from_str(&attack(&["--json"])).expect("JSON");
+    let above = |found: &Value| {
+        let is_tried = found["trials"].as_u64() > Some(0);
+        is_tried.then(|| found["interval"][0].as_f64().expect("a bound") - found["chance"].as_f64().expect("a share"))
+    };
+    let most = yields.iter().filter_map(above).fold(f64::NEG_INFINITY, f64::max);
+    let first = yields.iter().find(|found| above(found) == Some(most)).expect("an attack");
+    let name = format!("{} given {}", first["attack"].as_str().expect("text"), first["given"].as_str().expect("text"));
+    let said = attack(&[]);
+    let line = said.lines().find(|line| line.starts_with("best attack: ")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains(&name) && line.contains("begins furthest above chance"), "{name} in {line}");
+}

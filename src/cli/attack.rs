@@ -23,7 +23,7 @@ use std::path::PathBuf;
 /// value of the data is printed.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance), in the mean, in a group, or where each line\nis promised in a single one"
+    after_help = "Exit codes: 0 done · 1 a file cannot be read · 2 bad usage or configuration · 4 a yield is above --fail-above, or with\n`--fail-above promise` above what is promised (where nothing is: 1.5 × chance), in the mean, in a group, or where each line\nis promised in a single one\n\nBest attack: the one whose 95 % interval begins furthest above what guessing gives. Targets and guesses are drawn (--seed), so that\nanother draw can put another attack first; its figure moves within the interval."
 )]
 pub struct AttackArgs {
     /// What left: the `sink.path` of the run. Of several groups the files beside it with the name of the group before the extension
@@ -98,7 +98,7 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     if args.json {
         println!("{}", json::pretty(&yields)?);
     } else {
-        print!("{}", words(&yields));
+        print!("{}{}", words(&yields), best(&yields));
         config.series.iter().filter_map(noise_bound).for_each(|bound| println!("{bound}"));
     }
     let above = |found: &&Yield| match args.fail_above {
@@ -109,6 +109,26 @@ pub fn run(args: &AttackArgs) -> Result<(), Failure> {
     match yields.iter().find(above) {
         Some(found) => Err(Failure::Found(anyhow!("{}", sentence(found)))),
         None => Ok(()),
+    }
+}
+
+/// The attack that is furthest above chance, and the rule by which it is chosen; nothing where none was tried.
+fn best(yields: &[Yield]) -> String {
+    let Some(found) = attack::furthest_above_chance(yields) else { return String::new() };
+    let (low, chance) = (percent(found.interval[0]), percent(found.chance));
+    let rule =
+        "the 95 % interval that begins furthest above chance; another draw (--seed) can put another attack first";
+    if found.above_chance() > 0.0 {
+        let right = percent(found.rate);
+        format!(
+            "\nbest attack: {} given {}: {right} (95 % interval from {low}), by chance {chance} ({rule})\n",
+            found.attack, found.given
+        )
+    } else {
+        format!(
+            "\nbest attack: none. No interval begins above chance; the closest is {} given {}: from {low}, by chance {chance} ({rule})\n",
+            found.attack, found.given
+        )
     }
 }
 

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails ·\n4 the release of the sample would represent less than release.min_represented"
+    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 nothing wrong (warnings are printed) · 2 problems, each with file, key and remedy, or a test that fails ·\n4 the release of the sample would represent less than release.min_represented\n\n--sample: the best attack is the one of `throng attack` (200 targets each) whose 95 % interval begins furthest above what guessing gives.\nCohorts are drawn, so that another try can put another attack first."
 )]
 pub struct CheckArgs {
     /// The configuration

@@ -60,17 +60,42 @@ pub(super) struct Form {
 pub(super) struct BestAttack {
     /// The attack.
     pub attack: &'static str,
+    /// Input of the attack, in words.
+    pub given: String,
+    /// Targets that were tried.
+    pub trials: u64,
     /// Mean probability of being right.
     pub rate: f64,
+    /// The 95 % interval of the rate.
+    pub interval: [f64; 2],
     /// The same by guessing without the release.
     pub chance: f64,
+    /// Attacks that were tried.
+    pub of: usize,
 }
 
 impl BestAttack {
     fn of(yields: &[Yield]) -> Option<Self> {
-        let tried = yields.iter().filter(|found| found.trials > 0);
-        let best = tried.max_by(|a, b| (a.interval[0] - a.chance).total_cmp(&(b.interval[0] - b.chance)))?;
-        Some(Self { attack: best.attack, rate: best.rate, chance: best.chance })
+        let Yield { attack, given, trials, rate, interval, chance, .. } =
+            attack::furthest_above_chance(yields)?.clone();
+        let of = yields.iter().filter(|found| found.trials > 0).count();
+        Some(Self { attack, given, trials, rate, interval, chance, of })
+    }
+
+    /// The attack in one sentence.
+    fn described(&self) -> String {
+        let [low, high] = self.interval;
+        format!(
+            "{} given {}: {} of {}, 95 % interval {} to {}, by chance {}; {} attacks were tried",
+            self.attack,
+            self.given,
+            text::percent(self.rate),
+            text::counted(self.trials, "trial"),
+            text::percent(low),
+            text::percent(high),
+            text::percent(self.chance),
+            self.of
+        )
     }
 }
 
@@ -232,10 +257,19 @@ pub(super) fn noise(forms: &[Form]) -> Vec<String> {
     all.iter().filter(is_worst).map(line).collect()
 }
 
-/// The table of all forms.
+/// The table of all forms, and below it the rule by which the best attack is chosen, with its figures.
 pub(super) fn compared(forms: &[Form]) -> String {
     let head = ["form", "people", "records", "error ÷ sampling error", "best attack (by chance)"];
-    table(&head, &forms.iter().map(Form::row).collect::<Vec<_>>())
+    let mut out = table(&head, &forms.iter().map(Form::row).collect::<Vec<_>>());
+    let best: Vec<String> = forms
+        .iter()
+        .filter_map(|form| Some(format!("{}: {}", form.name(), form.best_attack.as_ref()?.described())))
+        .collect();
+    if !best.is_empty() {
+        out += "\nbest attack: the one whose 95 % interval begins furthest above chance. Another draw can put another one first\n";
+        best.iter().for_each(|line| out += &text::wrapped("  - ", line));
+    }
+    out
 }
 
 /// Measures every form that a rehearsal has released.

@@ -48,6 +48,14 @@ pub use trials::{GroupYield, Judgement, Yield};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+/// The yield whose 95 % interval begins furthest above chance: one lucky guess is no attack. None where nothing was tried. Of equal ones the
+/// first. Another draw of targets or cohorts can put another one first.
+#[must_use]
+pub fn furthest_above_chance(yields: &[Yield]) -> Option<&Yield> {
+    let tried = yields.iter().filter(|found| found.trials > 0);
+    tried.reduce(|best, other| if other.above_chance() > best.above_chance() { other } else { best })
+}
+
 /// Runs every attack; `tell` is told which, before it runs. Groups without a lineage are passed over: nobody could say whether
 /// an attack was right.
 pub fn run(release: &Release<'_>, effort: Effort, tell: &dyn Fn(&'static str)) -> Vec<Yield> {

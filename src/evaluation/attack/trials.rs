@@ -118,6 +118,12 @@ impl Yield {
         }
     }
 
+    /// Distance of the lower bound of the interval from chance; negative where chance lies in the interval.
+    #[must_use]
+    pub fn above_chance(&self) -> f64 {
+        self.interval[0] - self.chance
+    }
+
     /// Whether nothing is promised or judged.
     pub fn is_open(&self) -> bool {
         self.judged == Judgement::Open
