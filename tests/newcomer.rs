@@ -155,3 +155,19 @@ fn the_best_attack_comes_with_its_interval_and_the_rule_by_which_it_is_chosen() 
     let line = said.lines().find(|line| line.starts_with("best attack: ")).unwrap_or_else(|| panic!("{said}"));
     assert!(line.contains(&name) && line.contains("begins furthest above chance"), "{name} in {line}");
 }
+
+#[test]
+fn an_evaluation_of_moments_counts_epochs() {
+    let desk = Desk::new();
+    desk.write("days.csv", days(20, |_| "Bern"));
+    desk.done(&["init", "days.csv", "--for", "models"]);
+    desk.done(&["run", "-c", "days.toml", "--lineage", "lineage.ndjson"]);
+    let arguments = ["evaluate", "days.csv", "days.released.ndjson", "-c", "days.toml", "--lineage", "lineage.ndjson"];
+    let said = desk.done(&arguments).out;
+    let rows: Vec<&str> = said.lines().filter(|line| line.starts_with("model ")).collect();
+    assert_eq!(rows.len(), 2, "{said}");
+    assert!(rows.iter().all(|row| row.contains(" epoch") && !row.contains('?')), "{said}");
+    assert!(said.contains("--target SIGNAL"), "{said}");
+    desk.done(&[&arguments[..], &["--html", "page.html"]].concat());
+    assert!(desk.read("page.html").contains("--target SIGNAL"));
+}

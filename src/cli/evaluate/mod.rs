@@ -27,7 +27,9 @@ use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use report::{CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, signal_rows};
+use report::{
+    CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, moments_note, signal_rows,
+};
 use std::path::PathBuf;
 
 /// Measure a release from outside: what it is worth, and how far its lines stand out
@@ -280,6 +282,7 @@ fn words(report: &Report) -> String {
 /// The measures of series.
 fn words_of_series(series: &SeriesQuality) -> String {
     let mut text = table(&SIGNAL_HEADS, &signal_rows(series, str::to_owned));
+    text.extend(moments_note(series).map(|note| format!("{note}\n")));
     if !series.contrasts.is_empty() {
         text += &format!("\n{}", table(&CONTRAST_HEADS, &contrast_rows(series, str::to_owned)));
         if let Some(error) = series.contrast_error() {

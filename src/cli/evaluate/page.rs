@@ -2,7 +2,7 @@
 
 use super::models::{COEFFICIENT_HEADS, FIT_HEADS, coefficient_rows, fit_rows, sentences};
 use super::report::{
-    CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, signal_rows, three,
+    CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, moments_note, signal_rows, three,
 };
 use crate::cli::page::{Bar, bars, card, fact, more, report, table, text, tile};
 use crate::cli::text::{clean, number, percent};
@@ -52,7 +52,8 @@ fn pictures(charts: &SeriesCharts) -> Markup {
 
 fn signals(of: &SeriesQuality) -> Markup {
     let sub = "Published means of all people against the true ones; cells are values of a person in a bucket";
-    card("Series", sub, table("Series", &SIGNAL_HEADS, signal_rows(of, clean).into_iter().map(texts)))
+    let sub = moments_note(of).map_or_else(|| sub.to_owned(), |note| format!("{sub}. {note}"));
+    card("Series", &sub, table("Series", &SIGNAL_HEADS, signal_rows(of, clean).into_iter().map(texts)))
 }
 
 fn contrasts(of: &SeriesQuality) -> Markup {

@@ -91,8 +91,18 @@ impl UsefulnessByForm {
     }
 }
 
-fn ratio(value: Option<f64>) -> String {
-    value.map_or_else(|| "?".to_owned(), |value| format!("{value:.2}"))
+/// A figure over the buckets of a signal; `-` of a series with moments, which has no rows of buckets.
+fn ratio(signal: &SignalQuality, value: Option<f64>) -> String {
+    let unknown = if signal.epochs.is_some() { "-" } else { "?" };
+    value.map_or_else(|| unknown.to_owned(), |value| format!("{value:.2}"))
+}
+
+/// What the table of signals does not say of series with moments, and how to measure them; nothing without any.
+pub fn moments_note(of: &SeriesQuality) -> Option<&'static str> {
+    of.signals.iter().any(|signal| signal.epochs.is_some()).then_some(
+        "A series with moments publishes epochs and no rows of buckets: no error or correlation over buckets. Its linear models are \
+         compared with those of the records by --target SIGNAL",
+    )
 }
 
 /// Heads of [`signal_rows`].
@@ -106,9 +116,12 @@ pub fn signal_rows(of: &SeriesQuality, spelled: impl Fn(&str) -> String) -> Vec<
             spelled(&signal.series),
             spelled(&signal.signal),
             percent(signal.cells_represented as f64 / signal.cells.max(1) as f64),
-            number(signal.population.len() as u64),
-            ratio(signal.error_ratio),
-            ratio(signal.correlation),
+            match signal.epochs {
+                Some(epochs) => counted(epochs, "epoch"),
+                None => number(signal.population.len() as u64),
+            },
+            ratio(signal, signal.error_ratio),
+            ratio(signal, signal.correlation),
         ]
     };
     of.signals.iter().map(row).collect()

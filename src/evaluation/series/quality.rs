@@ -19,6 +19,8 @@ pub struct SignalQuality {
     pub cells: u64,
     /// Of these, cells in a published row.
     pub cells_represented: u64,
+    /// Of a series with moments, which has no rows of buckets: epochs with a published mean; none of another one.
+    pub epochs: Option<u64>,
     /// Error of a published mean ÷ its sampling error, median over buckets; none with fewer than 5 buckets of 5 people.
     pub error_ratio: Option<f64>,
     /// Pearson correlation of published and true means over the buckets; none with fewer than 5 buckets.
@@ -107,6 +109,7 @@ impl Evidence {
                     unit: signal.unit.clone(),
                     cells,
                     cells_represented,
+                    epochs: series.moments.as_ref().map(|_| self.epochs_with_mean(number, at)),
                     error_ratio: of.error_ratio(),
                     correlation: of.correlation(),
                     population: of.buckets,
@@ -114,6 +117,12 @@ impl Evidence {
             }
         }
         SeriesQuality { signals, contrasts: self.contrasts() }
+    }
+
+    /// Epochs in which the moments of a cohort show the mean of a signal.
+    fn epochs_with_mean(&self, series: usize, signal: usize) -> u64 {
+        let of_signal = self.moments.iter().filter(|row| (row.series, row.signal) == (series, signal));
+        of_signal.filter(|row| shows_mean(row)).map(|row| row.bucket).collect::<BTreeSet<i64>>().len() as u64
     }
 
     /// Cells of a signal, and those in a published row.
