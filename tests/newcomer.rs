@@ -171,3 +171,31 @@ fn an_evaluation_of_moments_counts_epochs() {
     desk.done(&[&arguments[..], &["--html", "page.html"]].concat());
     assert!(desk.read("page.html").contains("--target SIGNAL"));
 }
+
+#[test]
+fn an_explanation_of_series_speaks_of_series() {
+    let desk = Desk::new();
+    desk.write("days.csv", days(20, |_| "Bern"));
+    for (purpose, rows) in [("dashboards", "a row for every 1d and signal"), ("models", "means and covariances")] {
+        desk.done(&["init", "days.csv", "--for", purpose, "--name", purpose]);
+        let said = flat(&desk.done(&["check", "-c", &format!("{purpose}.toml"), "--explain"]).out);
+        for part in [
+            rows,
+            "steps leaves as a statistic of people",
+            "day decides the bucket of a record",
+            "ward does not leave: no series has it.",
+            "user_id never leaves",
+            "isolates fewer than 5 people",
+            "No record of a single person leaves",
+        ] {
+            assert!(said.contains(part), "{part:?} in {said}");
+        }
+        let said = said.replace("release.fragments", "");
+        assert!(!said.contains("fragment") && !said.contains("as fine as"), "{said}");
+    }
+    // Beside fragments both are explained.
+    let config = desk.read("dashboards.toml").replace("fragments = false", "fragments = true");
+    desk.write("both.toml", config);
+    let said = flat(&desk.done(&["check", "-c", "both.toml", "--explain"]).out);
+    assert!(said.contains("What leaves in series") && said.contains("as fine as"), "{said}");
+}

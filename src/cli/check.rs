@@ -2,9 +2,11 @@
 
 mod consumer;
 mod explain;
+mod explain_series;
 mod forms;
 mod groups;
 mod memory;
+mod places;
 mod sample;
 mod treatments;
 
@@ -112,7 +114,10 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         }
     }
     for (position, attribute) in schema.attributes.iter().enumerate() {
-        if attribute.role == Role::Sensitive && protections.iter().all(|p| p.attribute != position) {
+        if config.release.fragments
+            && attribute.role == Role::Sensitive
+            && protections.iter().all(|p| p.attribute != position)
+        {
             eprintln!(
                 "warning: {}: attribute {:?} is sensitive and no diversity is asked for: a class may share one value",
                 config.schema.file.display(),

@@ -1,23 +1,32 @@
 //! `throng check --explain`: a configuration in sentences, for those who answer for the data and not for the program.
 
+use super::explain_series::{beside_fragments, only_series};
+use super::places::{is_printed, read_from, released_to};
 use super::treatments;
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::privacy::protection::Requirement;
 use crate::cli::text::wrapped;
-use crate::config::{Config, Rows, SinkKind, SourceKind};
+use crate::config::{Config, Rows};
 use crate::records::schema::{Attribute, Role, Treatment};
 use crate::start::checked::Checked;
 use humantime::format_duration;
 
 /// What becomes of every attribute, what is guaranteed, against whom, and what is not.
 pub(super) fn explained(checked: &Checked) -> String {
-    let sections = [
-        ("What is read, and where it goes", way(checked)),
-        ("What becomes of each attribute", attributes(checked)),
-        ("What is guaranteed at every moment", guarantees(checked)),
-        ("Against whom", adversaries(&checked.config)),
-        ("What is not guaranteed", limits(checked)),
-    ];
+    let sections = match &checked.series {
+        Some(terms) if !checked.config.release.fragments => only_series(checked, terms),
+        series => {
+            let mut sections = vec![
+                ("What is read, and where it goes", way(checked)),
+                ("What becomes of each attribute", attributes(checked)),
+                ("What is guaranteed at every moment", guarantees(checked)),
+                ("Against whom", adversaries(&checked.config)),
+                ("What is not guaranteed", limits(checked)),
+            ];
+            sections.extend(series.as_deref().into_iter().flat_map(|terms| beside_fragments(checked, terms)));
+            sections
+        }
+    };
     let mut text = format!("{}, explained\n", checked.file);
     for (title, sentences) in sections {
         text += &format!("\n{title}\n");
@@ -30,16 +39,7 @@ pub(super) fn explained(checked: &Checked) -> String {
 
 fn way(checked: &Checked) -> Vec<String> {
     let Checked { config, schema, .. } = checked;
-    let from = match config.source.kind {
-        SourceKind::Kafka => format!("the Kafka topic(s) {}", config.source.topics.join(", ")),
-        SourceKind::File => format!("the file {}", config.source.path.display()),
-    };
-    let to = match config.sink.kind {
-        SinkKind::Kafka => format!("leave to the Kafka topic {}", config.sink.topic),
-        SinkKind::File if is_printed(config) => "leave to standard output".to_owned(),
-        SinkKind::File => format!("leave to files at {}", config.sink.path.display()),
-        SinkKind::None => "are only measured: nothing leaves".to_owned(),
-    };
+    let (from, to) = (read_from(config), released_to(config));
     vec![
         format!(
             "Records of the schema {:?} are read from {from}, in batches of at most {}, and {to}.",
@@ -76,11 +76,6 @@ fn shared(checked: &Checked) -> Vec<usize> {
 fn names_of(checked: &Checked, attributes: &[usize]) -> String {
     let names: Vec<&str> = attributes.iter().map(|&a| checked.schema.attributes[a].name.as_str()).collect();
     names.join(", ")
-}
-
-/// Standard output: nobody can tell what of it has arrived.
-fn is_printed(config: &Config) -> bool {
-    config.sink.kind == SinkKind::File && config.sink.path.as_os_str() == "-"
 }
 
 fn attributes(checked: &Checked) -> Vec<String> {

@@ -138,7 +138,7 @@ impl Found<'_> {
                 "mean loss {loss:.3} of the quasi cells that are there (0: all exact, 1: all suppressed)"
             ));
         }
-        if status.thinned_fragments > 0 {
+        if status.thinned_fragments > 0 && !status.only_series {
             lines.push(
                 "thinned lines: privacy.max_lines_per_subject and privacy.max_delay limit the lines of a person"
                     .to_owned(),

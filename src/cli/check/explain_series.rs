@@ -1,0 +1,210 @@
+//! Sentences of `throng check --explain` on series: statistics of cohorts over time.
+
+use super::places::{read_from, released_to};
+use crate::anonymity::series::{Cycle, DELTA, SeriesTerms, Terms};
+use crate::config::{Config, SinkKind};
+use crate::records::schema::{Attribute, Role};
+use crate::start::checked::Checked;
+
+/// A section of the explanation: its title and its sentences.
+pub(super) type Section = (&'static str, Vec<String>);
+
+/// The explanation of a configuration of which only series leave.
+pub(super) fn only_series(checked: &Checked, terms: &Terms) -> Vec<Section> {
+    let attributes = &checked.schema.attributes;
+    let of_all = attributes.iter().enumerate().map(|(at, attribute)| {
+        in_series(terms, at, attribute).unwrap_or_else(|| match attribute.role {
+            Role::Identifier => format!("{} never leaves: the schema calls it an identifier.", attribute.name),
+            Role::Subject => {
+                format!("{} never leaves: it tells people apart, and is kept as a keyed digest only.", attribute.name)
+            }
+            _ => format!("{} does not leave: no series has it.", attribute.name),
+        })
+    });
+    vec![
+        ("What is read, and where it goes", way(checked, terms)),
+        ("What becomes of each attribute", of_all.collect()),
+        ("What is guaranteed at every moment", guarantees(checked, terms)),
+        ("Against whom", adversaries(&checked.config)),
+        ("What is not guaranteed", limits(checked, terms)),
+    ]
+}
+
+/// Further sections of a configuration of which series leave beside fragments.
+pub(super) fn beside_fragments(checked: &Checked, terms: &Terms) -> Vec<Section> {
+    let attributes = checked.schema.attributes.iter().enumerate();
+    let published = attributes.filter_map(|(at, attribute)| in_series(terms, at, attribute));
+    vec![
+        ("What leaves in series", terms.series.iter().map(rows).chain(published).collect()),
+        ("What is guaranteed of series", guarantees(checked, terms)),
+        ("What is not guaranteed of series", limits(checked, terms)),
+    ]
+}
+
+fn way(checked: &Checked, terms: &Terms) -> Vec<String> {
+    let Checked { config, schema, .. } = checked;
+    let what = match config.sink.kind {
+        SinkKind::None => "They are only measured: nothing leaves".to_owned(),
+        _ => format!("Statistics of cohorts, groups of people, {}", released_to(config)),
+    };
+    let mut said = vec![format!(
+        "Records of the schema {:?} are read from {}. {what}. No record of a single person leaves (release.fragments = false).",
+        schema.name,
+        read_from(config)
+    )];
+    if let Some(subject) = schema.subject {
+        said.push(format!(
+            "A person is whoever has the same {:?}: every number of people below is one of people, however many records each sends.",
+            schema.attributes[subject].name
+        ));
+    }
+    said.push(format!(
+        "A cohort has about {} people, who stay together. Their members are drawn, and no row names them.",
+        terms.cohorts.size
+    ));
+    said.extend(terms.series.iter().map(rows));
+    said
+}
+
+/// The rows of a series.
+fn rows(series: &SeriesTerms) -> String {
+    let (name, every) = (&series.name, &series.every);
+    if series.noise.is_some() {
+        return format!(
+            "Series {name:?} has a row for every {every} and signal: number of people and mean of everybody, with noise."
+        );
+    }
+    let whose = match (series.pooled, &series.moments) {
+        (true, _) => "all cohorts together",
+        (false, None) => "each cohort, and one for all together",
+        (false, Some(_)) => "each cohort",
+    };
+    if let Some(moments) = &series.moments {
+        return format!(
+            "Series {name:?} has, every {}, the means and covariances of its signals for {whose}, over buckets of {every}, and no rows of buckets.",
+            moments.every
+        );
+    }
+    let slots = match series.cycle {
+        None => "",
+        Some(Cycle::HourOfDay) => ", hour of the day",
+        Some(Cycle::DayOfWeek) => ", day of the week",
+    };
+    format!(
+        "Series {name:?} has a row for every {every}{slots} and signal for {whose}: number of people, mean, deviation, and quartiles where there are people enough."
+    )
+}
+
+/// What leaves of an attribute in series; none where nothing does.
+fn in_series(terms: &Terms, at: usize, attribute: &Attribute) -> Option<String> {
+    let name = &attribute.name;
+    let mut said = Vec::new();
+    let with_it = terms.series.iter().filter(|series| series.signals.iter().any(|signal| signal.attribute == at));
+    let names: Vec<String> = with_it.clone().map(|series| format!("{:?}", series.name)).collect();
+    if let Some(signal) = with_it.flat_map(|series| &series.signals).find(|signal| signal.attribute == at) {
+        let range = match &signal.intervals {
+            Some(_) => {
+                format!(" A value outside {} to {} counts as the end of that range.", signal.range.0, signal.range.1)
+            }
+            None => {
+                " It has no range (min and max of a hierarchy): one person with extreme values can have rows withheld."
+                    .to_owned()
+            }
+        };
+        said.push(format!(
+            "{name} leaves as a statistic of people (series {}), never as one value.{range}",
+            names.join(", ")
+        ));
+    }
+    if terms.cohorts.time == at {
+        said.push(format!("{name} decides the bucket of a record: only the start of a bucket leaves."));
+    }
+    if let Some((_, level)) = terms.cohorts.strata.iter().find(|(stratum, _)| *stratum == at) {
+        said.push(format!(
+            "{name} leaves as the label of a stratum, at level {level} of its hierarchy: all people of a cohort have the same one."
+        ));
+    }
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+fn guarantees(checked: &Checked, terms: &Terms) -> Vec<String> {
+    let crowd = terms.cohorts.crowd;
+    let (mut said, mut sets) = (Vec::new(), false);
+    for series in &terms.series {
+        match &series.noise {
+            Some(noise) => said.push(format!(
+                "Series {:?} is differentially private for one person and one week (ε = {}, δ = {DELTA}): its rows are almost as likely without the records of any one person, whatever a reader knows of everybody else.",
+                series.name, noise.epsilon
+            )),
+            None => sets = true,
+        }
+    }
+    if sets {
+        said.push(format!(
+            "No combination of published sums isolates fewer than {crowd} people: what does not change in a person cannot be computed for fewer. A separate check recounts every set before it leaves; if it disagrees, nothing leaves and the run stops."
+        ));
+        said.push(format!(
+            "A row leaves only where at least {crowd} members of its set sent a value in its bucket. No bucket is published twice or revised."
+        ));
+        said.push(
+            "Who knows the members of a cohort and none of their values attributes a history to the right member with a probability of one divided by their number at best."
+                .to_owned(),
+        );
+        said.push(format!(
+            "Where one or two people dominate a sum, no mean leaves: the shares of intervals do, if every interval that holds people holds at least {crowd} of them, and otherwise nothing."
+        ));
+    }
+    if terms.series.iter().any(|series| series.moments.is_some()) {
+        said.push("Of moments each person has the same weight, and an epoch counts for a person with at least 4 buckets with a value of every signal: no published number depends on one bucket of somebody who has fewer.".to_owned());
+    }
+    if !checked.config.release.fragments {
+        said.push(
+            "Every record is accounted for: suppressed as a record, since no record leaves by itself, held, a dead letter, or dropped as empty."
+                .to_owned(),
+        );
+    }
+    said
+}
+
+fn adversaries(config: &Config) -> Vec<String> {
+    let colluders = match config.privacy.colluders {
+        0 => "Not against members of a cohort who pool what they know of themselves, and not against somebody who sends records of invented people (privacy.colluders = 0).".to_owned(),
+        some => format!(
+            "Also where up to {some} of the members of a set pool what they know or are invented by one who attacks (privacy.colluders)."
+        ),
+    };
+    vec![
+        "Whoever reads every row, and when it leaves, and knows this program, its configuration and the members of every cohort, but not the secret, the state directory or the lineage file.".to_owned(),
+        colluders,
+    ]
+}
+
+fn limits(checked: &Checked, terms: &Terms) -> Vec<String> {
+    let mut said = vec![
+        "That somebody is among the people is not hidden: who has a person's own values of many buckets can find their cohort.".to_owned(),
+        "The difference of neighbouring rows contains the change of one member. This is measured (throng attack) and not bounded.".to_owned(),
+        "What a whole cohort shares is said of each of its members. A quartile is the mean of a few members whom their order selects.".to_owned(),
+    ];
+    let signals = terms.series.iter().flat_map(|series| &series.signals).map(|signal| signal.attribute);
+    if signals.collect::<std::collections::BTreeSet<_>>().len() > 1 {
+        said.push("Signals that nearly determine each other, as steps and distance, are one for an attacker and two for throng, and a signal that is a sum of others is not recognized: publish one of them.".to_owned());
+    }
+    if terms.series.iter().any(|series| series.moments.is_some()) {
+        said.push("The change of one person's mean between two epochs of moments can be estimated, where all others of the cohort are steady.".to_owned());
+    }
+    if terms.series.iter().any(|series| series.cycle.is_some()) && terms.series.len() > 1 {
+        said.push("The level of somebody who is for many weeks the only one with values in one hour of the day can be estimated, where a curve is published beside days.".to_owned());
+    }
+    said.push("What other data sets say of the same people is not known here. Another job over the same people is another release unless both have one state (state.path): nothing is promised of their difference.".to_owned());
+    let all_noise = terms.series.iter().all(|series| series.noise.is_some());
+    if terms.series.iter().any(|series| series.noise.is_some()) {
+        said.push("The privacy budget of noise is for one week: several weeks of a person add up.".to_owned());
+    }
+    if !all_noise {
+        said.push("Without noise (epsilon_per_week) it is no differential privacy. Whether the release is anonymous in the sense of the law is a judgement that rests on this, and on who receives it.".to_owned());
+    }
+    if !checked.config.release.fragments && !checked.protections.is_empty() {
+        said.push("[[privacy.model]] is about fragments: it changes nothing in series.".to_owned());
+    }
+    said
+}
