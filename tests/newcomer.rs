@@ -199,3 +199,25 @@ fn an_explanation_of_series_speaks_of_series() {
     let said = flat(&desk.done(&["check", "-c", "both.toml", "--explain"]).out);
     assert!(said.contains("What leaves in series") && said.contains("as fine as"), "{said}");
 }
+
+#[test]
+fn the_likely_id_of_people_is_called_one_and_is_in_no_advice_to_release() {
+    let desk = Desk::new();
+    let mut text = String::from("Id,sex,ward\n");
+    for n in 0..1200 {
+        text += &format!("{},{},{}\n", 700 + n % 40, ["f", "m"][n % 2], ["north", "south"][n / 2 % 2]);
+    }
+    // One column that singles out.
+    let rows = text.lines().enumerate().map(|(at, line)| match at {
+        0 => format!("{line},steps\n"),
+        _ => format!("{line},{}\n", at * 7919 % 700),
+    });
+    desk.write("days.csv", rows.collect::<String>());
+    let said = desk.done(&["audit", "days.csv", "--k", "5"]).out;
+    assert!(said.contains("\"Id\" is likely to be the id of a person"), "{said}");
+    assert!(said.contains("--subject \"Id\"") && said.contains("do not release it"), "{said}");
+    let advice = said.lines().find(|line| line.contains("need no generalization")).expect("advice");
+    assert!(!advice.contains("\"Id\"") && advice.contains("\"sex\""), "{advice}");
+    let named = desk.done(&["audit", "days.csv", "--k", "5", "--subject", "Id"]).out;
+    assert!(!named.contains("likely to be the id"), "{named}");
+}

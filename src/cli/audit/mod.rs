@@ -30,6 +30,7 @@ use super::written_down::inputs;
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
 use crate::counting::{Wanted, shared_device};
+use crate::dataset::infer::likely_subject;
 use crate::io::file::{Format, plain_length, rows_announced, whole};
 use crate::io::table::{self, ReadProgress, Request, WholeTable};
 use crate::records::schema::Schema;
@@ -147,6 +148,8 @@ fn judge(
         (unreadable.clone(), absent.clone(), *unknown_cells, *long_rows);
     let mut arrays: Vec<String> = read.columns.iter().filter(|c| c.arrays > 0).map(|c| c.name.clone()).collect();
     arrays.sort_unstable();
+    let has_subject = args.subject_name(schema).is_some();
+    let likely_subject = if has_subject { None } else { likely_subject(&read).map(str::to_owned) };
     let cells: u64 = read.columns.iter().map(|column| column.codes.len() as u64).sum();
     let memory = match read.spilled {
         None => args.memory.saturating_sub(BYTES_OF_A_CELL * cells),
@@ -179,7 +182,7 @@ fn judge(
     let bar = bar("{spinner} {msg}", None);
     let report = audit(&table, &question, &|step| bar.show(step)).context("the audit failed")?;
     bar.0.finish_and_clear();
-    let mut report = Report { unreadable, absent, arrays, unknown_cells, ..report };
+    let mut report = Report { unreadable, absent, arrays, unknown_cells, likely_subject, ..report };
     report.notes.extend(notes_of_reading(&report));
     report.notes.extend(schema.and_then(|schema| note_of_profiles(&report, schema)));
     report.notes.extend(long_rows.map(|long| Finding::LongRows { long }.to_string()));

@@ -48,7 +48,14 @@ fn jq_path(name: &str) -> Option<String> {
 /// Steps, the most urgent first.
 pub fn steps(report: &Report) -> Vec<String> {
     let mut steps: Vec<String> = about_arrays(report).into_iter().collect();
-    if report.subject.is_none() {
+    if let Some(id) = &report.likely_subject {
+        steps.push(format!(
+            "{0} is likely to be the id of a person: its name says so, and its values come back. Such a pseudonym links all records of \
+             a person: do not release it, however many records share a value. Count people by it (--subject {0}): until then a crowd \
+             may be one person.",
+            named(&[id])
+        ));
+    } else if report.subject.is_none() {
         steps.push(
             "Name the column that says whose record it is (--subject), if one person has several: until then a crowd may be \
              one person."
@@ -62,15 +69,17 @@ pub fn steps(report: &Report) -> Vec<String> {
             named(&identifiers)
         ));
     }
+    let is_id = |name: &String| report.likely_subject.as_ref() == Some(name);
     let most: Vec<&str> = report
         .attributes
         .iter()
-        .filter(|attribute| attribute.searched && attribute.minimal_qids > 0)
+        .filter(|attribute| attribute.searched && attribute.minimal_qids > 0 && !is_id(&attribute.name))
         .map(|attribute| attribute.name.as_str())
         .collect();
     if most.is_empty() && report.risk.attributes > 0 && report.complete && report.arrays.is_empty() {
+        let but = report.likely_subject.as_ref().map_or(String::new(), |id| format!(" but {}", named(&[id])));
         steps.push(format!(
-            "The searched columns can be shared with k = {} as they are. Look at what gives what away below, and at columns \
+            "The searched columns{but} can be shared with k = {} as they are. Look at what gives what away below, and at columns \
              that must not be inferred at all.",
             report.k
         ));
@@ -81,7 +90,9 @@ pub fn steps(report: &Report) -> Vec<String> {
              levels that cost least.",
             named(&most)
         ));
-        let widest = report.maximal_non_qids.iter().max_by_key(|set| set.len()).filter(|set| set.len() > 1);
+        let without_id =
+            |set: &Vec<String>| -> Vec<String> { set.iter().filter(|name| !is_id(name)).cloned().collect() };
+        let widest = report.maximal_non_qids.iter().map(without_id).max_by_key(Vec::len).filter(|set| set.len() > 1);
         if let Some(widest) = widest {
             let names: Vec<&str> = widest.iter().map(String::as_str).collect();
             steps.push(format!(

@@ -358,12 +358,17 @@ fn safe(report: &Report, style: Style) -> String {
     for set in report.maximal_non_qids.iter().rev().take(5) {
         out += &format!("  {:>3}  {}\n", set.len(), joined(set));
     }
-    match report.maximal_non_qids.len().checked_sub(5).filter(|rest| *rest > 0) {
-        None => out,
-        Some(rest) => {
-            out + &format!("  {}\n", style.soft(&format!("… and {} more (--json has them all)", number(rest as u64))))
-        }
+    if let Some(rest) = report.maximal_non_qids.len().checked_sub(5).filter(|rest| *rest > 0) {
+        out += &format!("  {}\n", style.soft(&format!("… and {} more (--json has them all)", number(rest as u64))));
     }
+    if let Some(id) = &report.likely_subject {
+        let id = clean(id);
+        out += &format!(
+            "  {}\n",
+            style.soft(&format!("{id} is likely to be the id of a person: no set with it is safe to release"))
+        );
+    }
+    out
 }
 
 fn foot(report: &Report, style: Style) -> String {

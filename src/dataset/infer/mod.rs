@@ -38,3 +38,23 @@ mod values;
 pub use crate::anonymity::planner::pace::TooFewSteps;
 pub use evidence::{Cadence, PersonDays};
 pub use propose::{Asked, InferError, Inferred, infer};
+
+use crate::io::table::WholeTable;
+use names::Name;
+
+use crate::io::table::WholeTable;
+use names::Name;
+
+/// Returns the column that is called like the id of a person and whose values come back; none where no column is, or several are equally
+/// likely.
+#[must_use]
+pub fn likely_subject(table: &WholeTable) -> Option<&str> {
+    let comes_back = |distinct: u64| distinct >= 2 && table.rows * 10 >= distinct * 11;
+    let called = table.columns.iter().filter(|column| column.given_up.is_none());
+    let called = called.filter(|column| comes_back(column.dictionary.values() as u64));
+    let ranked: Vec<(u8, &str)> =
+        called.map(|column| (Name::new(&column.name).counts_people(), column.name.as_str())).collect();
+    let best = ranked.iter().map(|(rank, _)| *rank).max().filter(|rank| *rank > 0)?;
+    let mut likely = ranked.iter().filter(|(rank, _)| *rank == best);
+    likely.next().filter(|_| likely.next().is_none()).map(|(_, name)| *name)
+}

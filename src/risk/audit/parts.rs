@@ -62,6 +62,7 @@ impl Parts<'_> {
             input: self.question.input.clone(),
             rows: table.columns.rows() as u64,
             subjects: table.columns.subjects().map(|n| n as u64),
+            likely_subject: None,
             subject: table.subject.clone(),
             k: self.question.k,
             singletons: self.question.singletons,

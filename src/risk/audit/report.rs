@@ -64,6 +64,9 @@ pub struct Report {
     pub subjects: Option<u64>,
     /// The column that counts them.
     pub subject: Option<String>,
+    /// The column that is likely to, where none was named: its name is that of an id of people, and its values come back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub likely_subject: Option<String>,
     /// The support that was asked for.
     pub k: u32,
     /// What was done with rare single values.

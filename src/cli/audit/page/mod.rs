@@ -360,9 +360,13 @@ fn safe(report: &Report) -> Markup {
     };
     let sub = format!(
         "In each of them every combination of values is shared by {} or more {}. Two of them side by side can still be \
-         joined",
+         joined{}",
         report.k,
-        who(report)
+        who(report),
+        report.likely_subject.as_ref().map_or(String::new(), |id| format!(
+            ". {} is likely to be the id of a person: no set with it is safe to release",
+            clean(id)
+        ))
     );
     card(title, sub, content)
 }
