@@ -221,3 +221,25 @@ fn the_likely_id_of_people_is_called_one_and_is_in_no_advice_to_release() {
     let named = desk.done(&["audit", "days.csv", "--k", "5", "--subject", "Id"]).out;
     assert!(!named.contains("likely to be the id"), "{named}");
 }
+
+#[test]
+fn models_begin_with_one_of_two_collinear_numbers() {
+    let desk = Desk::new();
+    let mut text = String::new();
+    for (at, line) in days(20, |_| "Bern").lines().enumerate() {
+        let cells: Vec<&str> = line.split(',').collect();
+        text += &match at {
+            0 => format!("{line},tracker\n"),
+            _ => format!("{line},{}\n", cells[3].parse::<usize>().expect("a number") + at % 3),
+        };
+    }
+    desk.write("days.csv", text);
+    desk.done(&["init", "days.csv", "--for", "models"]);
+    let config = desk.read("days.toml");
+    assert!(config.contains("\nsignals = [\"steps\", \"pulse\"]\n"), "{config}");
+    assert!(
+        config.contains("# Left out, since \"steps\" nearly determines it: \"tracker\" (correlation 1.000"),
+        "{config}"
+    );
+    desk.done(&["check", "-c", "days.toml"]);
+}

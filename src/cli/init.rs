@@ -309,7 +309,7 @@ fn configuration(
         Purpose::Dashboards | Purpose::Models => {
             "\n# Statistics of cohorts of people over time. No record of a single person leaves. Every key: docs/series.md.\n\
              [release]\nfragments = false\n\n[[series]]\n".to_owned()
-                + &series(inferred, args.topic.is_some(), purpose)
+                + &series(inferred, sample, args.topic.is_some(), purpose)
                 + &event_time(described).map_or(String::new(), |name| format!("\n[cohort]\ntime = {}\n", quoted(name)))
         }
         Purpose::Rows | Purpose::Monitoring => String::new(),
@@ -329,9 +329,10 @@ fn configuration(
 }
 
 /// The keys of the series.
-fn series(inferred: &Inferred, is_stream: bool, purpose: Purpose) -> String {
+fn series(inferred: &Inferred, sample: &Sample, is_stream: bool, purpose: Purpose) -> String {
     let bucket = Bucket::choose(inferred, is_stream);
-    match (bucket, ModelNumbers::choose(inferred).filter(|_| purpose == Purpose::Models)) {
+    let numbers = (purpose == Purpose::Models).then(|| ModelNumbers::choose(inferred, &sample.table)).flatten();
+    match (bucket, numbers) {
         (Bucket::Day, Some(numbers)) => format!("name = \"model\"\nevery = \"1d\"\n{}", numbers.keys("days")),
         (Bucket::Hour, Some(numbers)) => format!("name = \"model\"\nevery = \"1h\"\n{}", numbers.keys("hours")),
         (Bucket::Day, None) => "name = \"daily\"\nevery = \"1d\"\n".to_owned(),

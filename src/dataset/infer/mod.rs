@@ -14,10 +14,12 @@
 //! | `reading` | types and missing spellings; `dates`: formats of dates and times |
 //! | `role` | what identifies, what is sensitive, and why; `names`: what a column's name says |
 //! | `ladder` | what values may become; `numbers`: intervals and rounding; `labels`: groups of labels |
+//! | `collinear` | correlation of numbers over the records |
 //! | `evidence` | changes within a person, and the quasi-identifiers an attribute is part of |
 //! | `text` | a proposal as commented TOML |
 
 mod codes;
+mod collinear;
 mod dates;
 mod evidence;
 mod labels;
@@ -36,11 +38,9 @@ mod tokens;
 mod values;
 
 pub use crate::anonymity::planner::pace::TooFewSteps;
+pub use collinear::NumberValues;
 pub use evidence::{Cadence, PersonDays};
 pub use propose::{Asked, InferError, Inferred, infer};
-
-use crate::io::table::WholeTable;
-use names::Name;
 
 use crate::io::table::WholeTable;
 use names::Name;
