@@ -182,7 +182,7 @@ fn judge(
     let bar = bar("{spinner} {msg}", None);
     let report = audit(&table, &question, &|step| bar.show(step)).context("the audit failed")?;
     bar.0.finish_and_clear();
-    let mut report = Report { unreadable, absent, arrays, unknown_cells, likely_subject, ..report };
+    let mut report = Report { likely_subject, unreadable, absent, arrays, unknown_cells, ..report };
     report.notes.extend(notes_of_reading(&report));
     report.notes.extend(schema.and_then(|schema| note_of_profiles(&report, schema)));
     report.notes.extend(long_rows.map(|long| Finding::LongRows { long }.to_string()));
