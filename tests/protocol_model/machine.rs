@@ -1,477 +1,373 @@
-//! The abstract machine: its states, and every step that leads from one to another.
+//! States of the protocol, and the steps that lead from one to another.
 
-mod late;
+mod batch;
+mod faults;
+mod rebalance;
+mod restore;
+mod start;
+mod transaction;
 
-use super::Machine;
-use late::Epoch;
-pub use late::Late;
+use super::{Machine, Move};
 
 const PROCESSES: usize = 2;
 const PARTITIONS: usize = 2;
 
-/// A record by number: partition times length plus offset. Sets of records are bits.
+/// Slot of a transaction whose transactional id no process has any more.
+const ORPHAN: usize = 2;
+
+/// Author of a progress entry: none, the states 1 and 2, or a state whose directory was lost.
+const NO_AUTHOR: u8 = 0;
+const LOST_AUTHOR: u8 = 3;
+
+/// Faults that may happen.
+pub type Faults = fn(Fault) -> bool;
+
+/// Record by number: partition times length plus offset. Sets of records and of partitions are bits.
 pub type Record = u8;
 
-/// The rules that can be switched off, to show that the walk would notice.
+/// Rules that can be switched off, to show that the search notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
-    Nothing,
-    /// A start decides on a pending intent by the group's offset.
-    Marker,
-    /// A start leaves the older self and its open transaction alone.
-    Fencing,
-    /// A partition is let go while its batch is under way.
-    FinishBeforeAcknowledging,
-    /// Produced before anything is on disk.
+    /// Produces before the intent is on the disk.
     Intent,
-    /// Offsets are committed after the transaction, not in it.
-    OffsetsInTransaction,
-    /// A new owner does not wait for offsets in open transactions.
-    StableOffsets,
-    /// The marker is read up to the first open transaction, whosever it is.
+    /// A start keeps every intent for a retry.
+    Marker,
+    /// The marker names the sequence, not the attempt.
+    MarkerAttempt,
+    /// A start goes on where the marker is ahead of its state.
+    RefusingCopies,
+    /// The marker is read up to the first open transaction.
     WaitingForHiddenMarkers,
-    /// A state that ends before its own marker may start.
-    RefusingOlderCopies,
-    /// The marker names the batch, not the attempt at it.
-    AttemptInMarker,
-    /// One epoch for all transactions of a process.
-    NewEpochs,
-    /// A new epoch is taken without a look at who has had the id meanwhile.
+    /// A start leaves the older process and its open transaction alone.
+    Fencing,
+    /// A new epoch is taken without a look at the markers.
     LookingAfterTakingTheId,
+    /// One producer epoch for all transactions of a process.
+    NewEpochs,
+    /// A retry does not look for the author of the last progress entry.
+    AuthorCheck,
+    /// A retry does not compare its ranges with the offsets.
+    RangeCheck,
+    /// A retry needs the partition of its range only.
+    AllPlaces,
+    /// A retry outlives the loss of a place, and is given up with the next batch.
+    GiveUpAtRevocation,
+    /// A retry waits until its places are back.
+    GivingUp,
+    /// A batch without a range sends no offsets.
+    OffsetsOfSettled,
+    /// A batch with a range sends only the offset of that.
+    OffsetsOfAllPlaces,
+    /// Progress is written only for the partition of the range.
+    ProgressOfSettled,
+    /// Offsets are sent before the changelog entries are acknowledged.
+    EntriesBeforeOffsets,
+    /// Changelog entries are written after the commit.
+    ChangelogInTransaction,
+    /// Offsets are committed after the transaction.
+    OffsetsInTransaction,
+    /// Offsets are accepted from a process that the group has expelled.
+    GenerationCheck,
+    /// A partition is given up while its batch is in flight.
+    FinishBeforeRevocation,
+    /// A partition is given up before the next epoch is taken.
+    RenewBeforeRevocation,
+    /// Waiting records of a partition that was given up stay in memory, and are settled.
+    DroppingWaiting,
+    /// Memory of a partition that was here before is used instead of the changelog.
+    Restoring,
+    /// Reads the changelog up to the first open transaction.
+    WaitingForOpenTransactions,
+    /// The offsets of the group are read after the end of the changelog was looked up.
+    ReadOffsetsFirst,
+    /// Offsets behind the progress are those that were read first.
+    ReadOffsetsAgain,
+    /// Offsets of undecided transactions are not waited for.
+    StableOffsets,
+    /// Offsets that differ from the progress are accepted.
+    ComparingOffsets,
+}
+
+/// Faults besides crashes, aborts, expulsions and rebalances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    LateCommit,
+    LateAbort,
+    LateProduce,
+    LateOffsets,
+    /// A commit reaches changelog and offsets one after the other.
+    SlowCommit,
+    /// The state after a batch is written to the disk before the next intent.
+    Flush,
+    LostDirectory,
+    /// An unclean leader election drops the newest entries of a partition that no process has read.
+    LostEntry,
+    /// The same under a process that has read the partition.
+    LostEntryOfOwner,
+    /// The newest offset of the group is lost.
+    LostOffset,
+    /// The newest marker is lost.
+    LostMarker,
 }
 
 #[derive(Clone, Copy)]
 pub struct World {
-    pub without: Without,
+    pub without: &'static [Without],
     pub partitions: usize,
-    /// Records a partition.
+    /// Records per partition.
     pub length: u8,
-    /// The second process is a copy of the first one's state directory, under the same transactional id.
+    /// Records that wait when they are read, and are released by a later batch.
+    pub waits: u8,
+    /// The second process has a copy of the state directory of the first.
     pub copy: bool,
-    /// Which requests may be late.
-    pub late: fn(Late) -> bool,
+    pub faults: Faults,
+    /// Processes that crash, abort, are expelled and have late requests. All give partitions back.
+    pub fallible: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Down,
-    /// `init_transactions` is done, the marker not yet read.
+    /// `init_transactions` is done; the marker is not read yet.
     Opened,
+    /// Between two batches. An attempt is one to be repeated.
     Idle,
-    Intended(Record),
-    Begun(Record),
-    OffsetsSent(Record),
-    CommitAsked(Record),
-    /// Fenced: ended by itself, until somebody starts it again.
-    Stopped,
-    /// Another self has gone on with a copy of this state.
+    Intended {
+        afresh: bool,
+    },
+    /// Outputs, changelog entries and marker are sent.
+    Begun,
+    OffsetsSent,
+    CommitAsked,
+    /// Marker or changelog do not fit: an operator decides.
     Refused,
 }
 
-/// An attempt at a batch: what it consumes, its number, and who makes it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// A batch as it was treated, with the memory of its partitions at that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Attempt {
-    record: Record,
+    range: Option<Record>,
+    settles: u8,
     sequence: u8,
-    by: u8,
+    /// Random in the program, another one for each attempt here.
+    number: u8,
+    memory: [u8; PARTITIONS],
 }
 
-/// A transaction as the broker has it.
+/// Transaction at the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Transaction {
     attempt: Attempt,
+    /// Outputs by record, two bits each.
+    outputs: u8,
+    logged: bool,
     offsets: bool,
     asked: bool,
-    /// What it had first was aborted under it.
-    beheaded: bool,
-    /// A record that another transaction has sent.
-    stray: Option<Record>,
-    /// Offsets behind this record came after its own.
-    rewound: Option<Record>,
+    commit: Commit,
+    /// Offsets of an earlier attempt came after its own.
+    rewound: Option<Attempt>,
+}
+
+/// Progress of a commit at the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Commit {
+    Undecided,
+    Decided,
+    /// Changelog and marker are readable, offsets are not.
+    InChangelog,
+    /// Offsets are readable, changelog and marker are not.
+    InOffsets,
+}
+
+/// A request that the client has repeated, or given up, and that has not reached the broker yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Late {
+    Commit,
+    Abort,
+    Produce(Attempt),
+    Offsets(Attempt),
+}
+
+/// State of a partition: its records (two bits each: unread, waiting, released) and the last progress entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Entries {
+    memory: u8,
+    author: u8,
+    next: u8,
+}
+
+/// A partition as a process has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Share {
+    None,
+    /// Assigned, and the offset of the group is known.
+    Asked(u8),
+    /// The end of the changelog is known, and the transactions that were open there.
+    Restoring {
+        offset: u8,
+        waits: u8,
+        entries: Entries,
+    },
+    Ready(Entries),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Epoch {
+    Fresh,
+    /// A transaction has had it.
+    Used,
+    /// Taken; the markers have not been looked at.
+    Taken,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Marker {
+    sequence: u8,
+    number: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Directory {
+    sequence: u8,
+    intent: Option<Attempt>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Process {
     step: Step,
-    /// Whether the broker takes its producer for the latest of its id.
+    /// The broker takes its producer for the latest of its id.
     current: bool,
     epoch: Epoch,
-    /// On its way under that epoch.
     late: Option<Late>,
-    /// The marker as it last knew it.
-    last: Attempt,
     member: bool,
-    /// Next offset by partition that it believes to own.
-    reading: [Option<u8>; PARTITIONS],
-    applied: u8,
-    disk_applied: u8,
-    disk_intent: Option<Attempt>,
-    transaction: Option<Transaction>,
+    shares: [Share; PARTITIONS],
+    /// Memory of partitions that were given up, where a rule is switched off.
+    kept: [Option<Entries>; PARTITIONS],
+    /// The batch in flight or to be repeated.
+    attempt: Option<Attempt>,
+    sequence: u8,
+    /// The last marker that it knows.
+    marker: Marker,
+    disk: Directory,
+    /// Readers of everything have seen an attempt that this directory can still repeat.
+    owes_retry: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     processes: [Process; PROCESSES],
+    transactions: [Option<Transaction>; PROCESSES + 1],
     owner: [Option<u8>; PARTITIONS],
+    /// Offsets of the group.
     offset: [u8; PARTITIONS],
-    /// Committed effects by record, two bits each.
-    effects: u32,
-    /// By transactional id: its marker, the records committed under it, whether another's open transaction hides the
-    /// last marker.
-    marker: [Attempt; PROCESSES],
-    /// The marker before that.
-    shown: [Attempt; PROCESSES],
-    committed: [u8; PROCESSES],
+    /// Committed entries of the changelog.
+    log: [Entries; PARTITIONS],
+    /// Entries before the last batch, where they can be lost.
+    before: [Entries; PARTITIONS],
+    /// Records as they were committed, before losses.
+    truth: [u8; PARTITIONS],
+    /// Committed outputs by record, two bits each.
+    effects: u8,
+    markers: [Marker; PROCESSES],
+    /// The marker before, and whether an open transaction hides the last one.
+    shown: [Marker; PROCESSES],
     hidden: [bool; PROCESSES],
     copied: bool,
-    /// A transaction was committed that nobody had finished.
-    torn: bool,
+    lost: Option<Fault>,
+    broken: Option<&'static str>,
+}
+
+const UNREAD: u8 = 0;
+const WAITING: u8 = 1;
+const RELEASED: u8 = 2;
+
+fn status(memory: u8, at: u8) -> u8 {
+    (memory >> (2 * at)) & 3
+}
+
+fn with_status(memory: u8, at: u8, status: u8) -> u8 {
+    memory & !(3 << (2 * at)) | status << (2 * at)
+}
+
+impl Entries {
+    /// These entries with those of a batch.
+    fn after(self, world: &World, attempt: Attempt, author: u8, partition: usize) -> Self {
+        let mut after = Self { memory: world.memory_after(attempt, partition, self.memory), ..self };
+        if !world.progress_places(attempt, partition) {
+            return after;
+        }
+        after.author = author;
+        if let Some(at) = world.range_in(attempt, partition) {
+            after.next = at + 1;
+        }
+        after
+    }
 }
 
 impl World {
-    fn id(&self, process: usize) -> usize {
+    fn name(&self, process: usize) -> usize {
         if self.copy { 0 } else { process }
+    }
+
+    fn author(&self, slot: usize) -> u8 {
+        if slot == ORPHAN { LOST_AUTHOR } else { self.name(slot) as u8 + 1 }
     }
 
     fn place(&self, record: Record) -> (usize, u8) {
         (usize::from(record / self.length), record % self.length)
     }
 
-    fn initial() -> State {
-        let down = Process {
-            step: Step::Down,
-            current: false,
-            epoch: Epoch::Fresh,
-            late: None,
-            last: Attempt::default(),
-            member: false,
-            reading: [None; PARTITIONS],
-            applied: 0,
-            disk_applied: 0,
-            disk_intent: None,
-            transaction: None,
-        };
-        State {
-            processes: [down; PROCESSES],
-            owner: [None; PARTITIONS],
-            offset: [0; PARTITIONS],
-            effects: 0,
-            marker: [Attempt::default(); PROCESSES],
-            shown: [Attempt::default(); PROCESSES],
-            committed: [0; PROCESSES],
-            hidden: [false; PROCESSES],
-            copied: false,
-            torn: false,
-        }
+    fn record(&self, partition: usize, at: u8) -> Record {
+        partition as u8 * self.length + at
     }
 
-    fn steps_of(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
-        let me = s.processes[i];
-        self.accidents(s, i, to);
-        match me.step {
-            Step::Down => {
-                if !self.copy || i == 0 || s.copied {
-                    to("starts", changed(s, |n| self.open(n, i)));
-                } else if s.processes[0].step != Step::Down {
-                    to(
-                        "is copied and starts",
-                        changed(s, |n| {
-                            n.copied = true;
-                            n.processes[1].disk_applied = s.processes[0].disk_applied;
-                            n.processes[1].disk_intent = s.processes[0].disk_intent;
-                            self.open(n, 1);
-                        }),
-                    );
-                }
-            }
-            Step::Opened => {
-                if !s.hidden[self.id(i)] || self.without == Without::WaitingForHiddenMarkers {
-                    to("recovers", changed(s, |n| self.recover(n, i)));
-                }
-            }
-            Step::Idle => self.idle(s, i, to),
-            // It has the next epoch made while it treats the next batch.
-            Step::Intended(_) if me.epoch != Epoch::Fresh => self.renew(s, i, to),
-            Step::Intended(record) => to(
-                "begins",
-                changed(s, |n| {
-                    let attempt = Self::attempt(&me, i, record);
-                    let process = &mut n.processes[i];
-                    if me.current {
-                        process.step = Step::Begun(record);
-                        process.transaction = Some(Transaction::of(attempt));
-                    } else {
-                        n.leave(i, Step::Stopped);
-                    }
-                }),
-            ),
-            Step::Begun(record) => {
-                self.aborts(s, i, record, to);
-                to(
-                    "sends offsets",
-                    changed(s, |n| match (me.current, me.member) {
-                        (false, _) => n.leave(i, Step::Stopped),
-                        (true, false) => self.abort(n, i),
-                        (true, true) => {
-                            n.processes[i].step = Step::OffsetsSent(record);
-                            n.processes[i].transaction.as_mut().expect("begun").offsets = true;
-                        }
-                    }),
-                );
-            }
-            Step::OffsetsSent(record) => {
-                self.aborts(s, i, record, to);
-                to(
-                    "asks to commit",
-                    changed(s, |n| {
-                        if me.current {
-                            n.processes[i].step = Step::CommitAsked(record);
-                            n.processes[i].transaction.as_mut().expect("begun").asked = true;
-                        } else {
-                            n.leave(i, Step::Stopped);
-                        }
-                    }),
-                );
-            }
-            // A time-out tells nothing: it asks again until it is told, or fenced.
-            Step::CommitAsked(record) => {
-                if !me.current {
-                    to("is told that it is fenced", changed(s, |n| n.leave(i, Step::Stopped)));
-                } else if me.transaction.is_none() {
-                    to("is told of the commit", changed(s, |n| self.learn(n, i, record)));
-                    for late in [Late::Commit, Late::Offsets(record)].into_iter().filter(|late| (self.late)(*late)) {
-                        let told = changed(s, |n| {
-                            self.learn(n, i, record);
-                            n.processes[i].late = Some(late);
-                        });
-                        to(&format!("is told of the commit, {late:?} still on its way,"), told);
-                    }
-                }
-            }
-            Step::Stopped | Step::Refused => {}
-        }
-        if matches!(
-            me.step,
-            Step::Idle | Step::Intended(_) | Step::Begun(_) | Step::OffsetsSent(_) | Step::CommitAsked(_)
-        ) {
-            self.rebalances(s, i, to);
-        }
+    fn may(&self, fault: Fault) -> bool {
+        (self.faults)(fault)
     }
 
-    /// What happens to a process and to its transaction, whatever it does.
-    fn accidents(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
-        let me = s.processes[i];
-        if me.step != Step::Down {
-            to("crashes", changed(s, |n| n.leave(i, Step::Down)));
-        }
-        if let Some(t) = me.transaction {
-            if t.asked && (me.current || self.without == Without::Fencing) {
-                to("is committed by the broker", changed(s, |n| self.commit(n, i, t)));
-            }
-            to("times out its transaction", changed(s, |n| n.fence(i)));
-        }
-        if let Some(late) = me.late {
-            to("is overtaken by a late request", changed(s, |n| self.arrive(n, i, late)));
-        }
-        if me.member {
-            to("is expelled", changed(s, |n| n.expel(i)));
-        }
+    /// Without copies, late requests and slow commits nothing depends on the epoch of a running process.
+    fn needs_epochs(&self) -> bool {
+        let needs = [Fault::SlowCommit, Fault::LateCommit, Fault::LateAbort, Fault::LateProduce, Fault::LateOffsets];
+        self.copy || needs.into_iter().any(|fault| self.may(fault))
     }
 
-    fn idle(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
-        let me = s.processes[i];
-        self.renew(s, i, to);
-        for (partition, at) in me.reading.iter().enumerate() {
-            let Some(at) = at.filter(|at| *at < self.length) else { continue };
-            let record = partition as u8 * self.length + at;
-            to(
-                "intends",
-                changed(s, |n| {
-                    let process = &mut n.processes[i];
-                    process.step = Step::Intended(record);
-                    if self.without != Without::Intent {
-                        process.disk_applied = me.applied;
-                        process.disk_intent = Some(Self::attempt(&me, i, record));
-                    }
-                }),
-            );
-        }
-        if me.disk_applied != me.applied {
-            to(
-                "flushes",
-                changed(s, |n| {
-                    n.processes[i].disk_applied = me.applied;
-                    n.processes[i].disk_intent = None;
-                }),
-            );
-        }
-        if !me.member {
-            to(
-                "joins again",
-                changed(s, |n| {
-                    n.processes[i].member = true;
-                    n.processes[i].reading = [None; PARTITIONS];
-                }),
-            );
-        }
+    /// Intent and outputs are one step, as are offsets and the request to commit: a crash between them leaves nothing that another
+    /// crash does not leave.
+    fn merges_steps(&self) -> bool {
+        let rules = [Without::EntriesBeforeOffsets, Without::FinishBeforeRevocation];
+        !self.needs_epochs() && rules.into_iter().all(|rule| self.keeps(rule))
     }
 
-    fn rebalances(&self, s: &State, i: usize, to: &mut dyn FnMut(&str, State)) {
-        let me = s.processes[i];
-        for partition in 0..self.partitions {
-            let undecided = s
-                .processes
-                .iter()
-                .filter_map(|p| p.transaction)
-                .any(|t| t.offsets && self.place(t.attempt.record).0 == partition);
-            let stable = !undecided || self.without == Without::StableOffsets;
-            if me.member && s.owner[partition].is_none() && stable {
-                to(
-                    "is assigned a partition",
-                    changed(s, |n| {
-                        n.owner[partition] = Some(i as u8);
-                        n.processes[i].reading[partition] = Some(s.offset[partition]);
-                    }),
-                );
-            }
-            let finished = me.step == Step::Idle || self.without == Without::FinishBeforeAcknowledging;
-            if s.owner[partition] == Some(i as u8) && finished {
-                to(
-                    "lets a partition go",
-                    changed(s, |n| {
-                        n.owner[partition] = None;
-                        n.processes[i].reading[partition] = None;
-                    }),
-                );
-            }
-        }
+    fn keeps(&self, rule: Without) -> bool {
+        !self.without.contains(&rule)
     }
 
-    /// `init_transactions`: whoever had this id is fenced, and its transaction aborted.
-    fn open(&self, n: &mut State, i: usize) {
-        if self.without == Without::Fencing {
-            n.processes[i].current = true;
-        } else {
-            self.take(n, i);
-        }
-        n.processes[i].step = Step::Opened;
-        n.processes[i].epoch = Epoch::Fresh;
+    fn is_waiting(&self, record: Record) -> bool {
+        self.waits >> record & 1 == 1
     }
 
-    /// The broker gives out a new epoch, and refuses whatever comes under an older one.
-    fn take(&self, n: &mut State, i: usize) {
-        for other in (0..PROCESSES).filter(|o| self.id(*o) == self.id(i)) {
-            n.fence(other);
-        }
-        n.processes[i].current = true;
-    }
-
-    fn recover(&self, n: &mut State, i: usize) {
-        let id = self.id(i);
-        let marker = if n.hidden[id] { n.shown[id] } else { n.marker[id] };
-        let me = &mut n.processes[i];
-        me.applied = me.disk_applied;
-        me.last = marker;
-        // What has not left stays there until another intent takes its place.
-        let mut decided = me.disk_intent;
-        if let Some(intent) = me.disk_intent {
-            let (partition, at) = self.place(intent.record);
-            let left = match self.without {
-                Without::Marker => n.offset[partition] > at,
-                Without::AttemptInMarker | Without::RefusingOlderCopies => intent.sequence <= marker.sequence,
-                _ => intent == marker,
-            };
-            if left {
-                me.applied |= 1 << intent.record;
-                decided = None;
-            }
-        }
-        let older = u32::from(marker.sequence) > me.applied.count_ones();
-        if older && self.without != Without::RefusingOlderCopies {
-            me.step = Step::Refused;
+    /// Counts the batches of each id from the oldest that matters: only differences do.
+    fn renumber(&self, s: &mut State) {
+        if !self.keeps(Without::WaitingForHiddenMarkers) || self.may(Fault::LostMarker) {
             return;
         }
-        (me.disk_applied, me.disk_intent) = (me.applied, decided);
-        me.step = Step::Idle;
-        me.member = true;
-        me.reading = [None; PARTITIONS];
-    }
-
-    fn commit(&self, n: &mut State, i: usize, t: Transaction) {
-        let record = t.attempt.record;
-        let (partition, at) = self.place(record);
-        for record in (!t.beheaded).then_some(record).into_iter().chain(t.stray) {
-            n.effects += 1 << (2 * record);
-        }
-        if self.without != Without::OffsetsInTransaction {
-            n.offset[partition] = at + 1;
-            if let Some((partition, at)) = t.rewound.map(|record| self.place(record)) {
-                n.offset[partition] = at + 1;
-            }
-        }
-        let id = self.id(i);
-        n.shown[id] = n.marker[id];
-        n.marker[id] = t.attempt;
-        n.committed[id] |= 1 << record;
-        n.end_transaction(i);
-        n.hidden[id] = n.processes.iter().any(|p| p.transaction.is_some());
-    }
-
-    fn learn(&self, n: &mut State, i: usize, record: Record) {
-        let (partition, at) = self.place(record);
-        if self.without == Without::OffsetsInTransaction {
-            n.offset[partition] = at + 1;
-        }
-        let used = self.used();
-        let me = &mut n.processes[i];
-        me.last = Self::attempt(me, i, record);
-        me.applied |= 1 << record;
-        (me.step, me.epoch) = (Step::Idle, used);
-        if let Some(reading) = &mut me.reading[partition] {
-            *reading = at + 1;
-        }
-    }
-
-    /// Rolled back: memory is as it was, and reads go back to where the batch began.
-    fn abort(&self, n: &mut State, i: usize) {
-        if !n.processes[i].current {
-            return n.leave(i, Step::Stopped);
-        }
-        n.end_transaction(i);
-        (n.processes[i].step, n.processes[i].epoch) = (Step::Idle, self.used());
-    }
-
-    fn used(&self) -> Epoch {
-        if self.without == Without::NewEpochs { Epoch::Fresh } else { Epoch::Used }
-    }
-
-    fn attempt(me: &Process, i: usize, record: Record) -> Attempt {
-        Attempt { record, sequence: (me.applied.count_ones() + 1) as u8, by: i as u8 }
-    }
-
-    /// What must hold in every state.
-    fn broken_promise(&self, s: &State) -> Option<&'static str> {
-        if s.torn {
-            return Some("a part of a batch was committed");
-        }
-        for partition in 0..self.partitions {
-            for at in 0..self.length {
-                let effects = (s.effects >> (2 * (partition as u8 * self.length + at))) & 3;
-                if effects > 1 {
-                    return Some("twice");
+        for id in 0..PROCESSES {
+            let mut known = vec![&mut s.markers[id].sequence];
+            for (i, (process, t)) in s.processes.iter_mut().zip(&mut s.transactions).enumerate() {
+                if self.name(i) != id || self.copy && i == 1 && !s.copied {
+                    continue;
                 }
-                if effects == 0 && at < s.offset[partition] {
-                    return Some("lost");
+                known.push(&mut process.disk.sequence);
+                known.extend(process.disk.intent.as_mut().map(|intent| &mut intent.sequence));
+                if !matches!(process.step, Step::Down | Step::Opened | Step::Refused) {
+                    known.extend([&mut process.sequence, &mut process.marker.sequence]);
                 }
+                known.extend(process.attempt.as_mut().map(|attempt| &mut attempt.sequence));
+                known.extend(t.as_mut().map(|t| &mut t.attempt.sequence));
             }
+            let oldest = known.iter().map(|sequence| **sequence).min().unwrap_or(0);
+            known.into_iter().for_each(|sequence| *sequence -= oldest);
         }
-        if !self.copy && s.processes.iter().any(|p| p.step == Step::Refused) {
-            return Some("a state is refused that nobody has copied");
-        }
-        let exact = |i: usize| s.processes[i].applied == s.committed[self.id(i)];
-        let knows = |i: usize| s.processes[i].current && s.processes[i].epoch != Epoch::Taken;
-        let settled = |i: usize| s.processes[i].step == Step::Idle && knows(i);
-        (0..PROCESSES).any(|i| settled(i) && !exact(i)).then_some("the state differs from what was committed")
     }
 }
 
@@ -479,34 +375,175 @@ impl Machine for World {
     type State = State;
 
     fn start(&self) -> State {
-        Self::initial()
+        let down = Process {
+            step: Step::Down,
+            current: false,
+            epoch: Epoch::Fresh,
+            late: None,
+            member: false,
+            shares: [Share::None; PARTITIONS],
+            kept: [None; PARTITIONS],
+            attempt: None,
+            sequence: 0,
+            marker: Marker::default(),
+            disk: Directory::default(),
+            owes_retry: false,
+        };
+        State {
+            processes: [down; PROCESSES],
+            transactions: [None; PROCESSES + 1],
+            owner: [None; PARTITIONS],
+            offset: [0; PARTITIONS],
+            log: [Entries::default(); PARTITIONS],
+            before: [Entries::default(); PARTITIONS],
+            truth: [0; PARTITIONS],
+            effects: 0,
+            markers: [Marker::default(); PROCESSES],
+            shown: [Marker::default(); PROCESSES],
+            hidden: [false; PROCESSES],
+            copied: false,
+            lost: None,
+            broken: None,
+        }
     }
 
-    fn next(&self, s: &State) -> Vec<(String, State)> {
-        let mut all = Vec::new();
+    fn next(&self, s: &State) -> Vec<Move<State>> {
+        let mut all = Steps { world: *self, of: *s, process: 0, moves: Vec::new() };
         for i in 0..PROCESSES {
-            self.steps_of(s, i, &mut |name, next| all.push((format!("{name} {i}"), next)));
+            all.process = i;
+            self.steps_of(s, i, &mut all);
         }
-        all
+        all.process = ORPHAN;
+        self.broker_steps(s, ORPHAN, &mut all);
+        self.broker_faults(s, &mut all);
+        all.moves
     }
 
     fn broken(&self, s: &State) -> Option<&'static str> {
-        self.broken_promise(s)
+        for partition in 0..self.partitions {
+            for at in 0..self.length {
+                let effects = s.effects >> (2 * self.record(partition, at)) & 3;
+                if effects > 1 {
+                    return Some("twice");
+                }
+                if effects == 0 && status(s.truth[partition], at) == RELEASED {
+                    return Some("lost");
+                }
+            }
+        }
+        if s.broken.is_some() {
+            return s.broken;
+        }
+        let refused = s.processes.iter().any(|p| p.step == Step::Refused);
+        (refused && !self.copy && s.lost.is_none()).then_some("refused, and nothing was lost or copied")
     }
 
     fn done(&self, s: &State) -> bool {
-        s.offset[..self.partitions].iter().all(|at| *at == self.length)
+        let released = |(partition, at)| status(s.truth[partition], at) == RELEASED;
+        (0..self.partitions).all(|partition| (0..self.length).all(|at| released((partition, at))))
+            || s.lost.is_some() && s.processes.iter().any(|p| p.step == Step::Refused)
+    }
+}
+
+/// Collects the steps that lead away from a state.
+struct Steps {
+    world: World,
+    of: State,
+    process: usize,
+    moves: Vec<Move<State>>,
+}
+
+impl Steps {
+    /// A step that is certain to happen if nothing else does.
+    fn step(&mut self, name: &'static str, change: impl FnOnce(&mut State)) {
+        self.push(name, false, change);
+    }
+
+    fn fault(&mut self, name: &'static str, change: impl FnOnce(&mut State)) {
+        if self.process < self.world.fallible || self.process == ORPHAN {
+            self.push(name, true, change);
+        }
+    }
+
+    fn rebalance(&mut self, name: &'static str, change: impl FnOnce(&mut State)) {
+        self.push(name, true, change);
+    }
+
+    fn push(&mut self, name: &'static str, is_fault: bool, change: impl FnOnce(&mut State)) {
+        let mut state = self.of;
+        change(&mut state);
+        self.world.renumber(&mut state);
+        self.moves.push(Move { name, process: self.process, is_fault, state });
+    }
+}
+
+impl World {
+    fn steps_of(&self, s: &State, i: usize, to: &mut Steps) {
+        let me = &s.processes[i];
+        self.accidents(s, i, to);
+        self.broker_steps(s, i, to);
+        match me.step {
+            Step::Down => self.starts(s, i, to),
+            Step::Opened => {
+                if !s.hidden[self.name(i)] || !self.keeps(Without::WaitingForHiddenMarkers) {
+                    to.step("reads its marker", |n| self.recover(n, i));
+                }
+            }
+            Step::Idle => self.idle(s, i, to),
+            // The next epoch is taken while the batch is treated.
+            Step::Intended { .. } if me.epoch != Epoch::Fresh => self.renew(s, i, to),
+            Step::Intended { afresh } => {
+                // Without a new epoch the broker refuses records until the last commit is complete.
+                if s.transactions[i].is_none() || !me.current {
+                    to.step("produces", |n| self.produce(n, i, afresh));
+                }
+            }
+            Step::Begun => {
+                self.aborts(s, i, to);
+                to.step("sends offsets", |n| self.send_offsets(n, i));
+            }
+            Step::OffsetsSent => {
+                self.aborts(s, i, to);
+                to.step("asks for the commit", |n| self.ask(n, i));
+            }
+            // A time-out answers nothing: it asks again until it gets an answer, or is fenced.
+            Step::CommitAsked => self.answers(s, i, to),
+            Step::Refused => {}
+        }
+        if !matches!(me.step, Step::Down | Step::Opened | Step::Refused) {
+            self.rebalances(s, i, to);
+        }
+    }
+
+    fn idle(&self, s: &State, i: usize, to: &mut Steps) {
+        let me = &s.processes[i];
+        self.renew(s, i, to);
+        for (partition, share) in me.shares.iter().enumerate() {
+            self.restores(s, i, partition, *share, to);
+        }
+        match me.attempt {
+            Some(attempt) => self.retries(s, i, attempt, to),
+            None => self.treats(s, i, to),
+        }
+        if self.may(Fault::Flush) && me.disk.intent.is_some_and(|intent| intent.sequence <= me.sequence) {
+            to.step("writes its state", |n| {
+                n.processes[i].disk = Directory { sequence: me.sequence, intent: None };
+            });
+        }
+        if !me.member {
+            to.step("notices the expulsion and joins again", |n| self.join_again(n, i));
+        }
+    }
+}
+
+impl Process {
+    /// The retry is dropped, its records are treated afresh.
+    fn give_up(&mut self) {
+        (self.attempt, self.owes_retry) = (None, false);
     }
 }
 
 impl State {
-    fn end_transaction(&mut self, i: usize) {
-        self.processes[i].transaction = None;
-        if self.processes.iter().all(|p| p.transaction.is_none()) {
-            self.hidden = [false; PROCESSES];
-        }
-    }
-
     fn expel(&mut self, i: usize) {
         self.processes[i].member = false;
         for owner in self.owner.iter_mut().filter(|o| **o == Some(i as u8)) {
@@ -518,25 +555,7 @@ impl State {
     fn leave(&mut self, i: usize, step: Step) {
         self.expel(i);
         let me = &mut self.processes[i];
-        (me.step, me.applied, me.reading) = (step, 0, [None; PARTITIONS]);
+        (me.step, me.shares, me.kept) = (step, [Share::None; PARTITIONS], [None; PARTITIONS]);
+        (me.attempt, me.sequence, me.marker, me.epoch) = (None, 0, Marker::default(), Epoch::Fresh);
     }
-
-    /// Whatever comes under the epoch of this process is refused from now on.
-    fn fence(&mut self, i: usize) {
-        self.end_transaction(i);
-        self.processes[i].current = false;
-        self.processes[i].late = None;
-    }
-}
-
-impl Transaction {
-    fn of(attempt: Attempt) -> Self {
-        Self { attempt, offsets: false, asked: false, beheaded: false, stray: None, rewound: None }
-    }
-}
-
-fn changed(s: &State, change: impl FnOnce(&mut State)) -> State {
-    let mut next = *s;
-    change(&mut next);
-    next
 }
