@@ -481,7 +481,7 @@ fn an_unreachable_broker_is_waited_for() {
 #[test]
 fn missing_topics_are_named() {
     let Some(broker) = Broker::shared() else { return };
-    let (raw, clean, dead, commits) = (unique("raw"), unique("clean"), unique("dead"), unique("commits"));
+    let (raw, clean, dead, changelog) = (unique("raw"), unique("clean"), unique("dead"), unique("changelog"));
     let place = Place::new(SCHEMA, "");
     let bootstrap = broker.bootstrap();
     let run = || {
@@ -492,13 +492,13 @@ fn missing_topics_are_named() {
             ("SINK__KIND", "kafka"),
             ("SINK__TOPIC", &clean),
             ("SINK__DEAD_LETTER_TOPIC", &dead),
-            ("SINK__COMMITS_TOPIC", &commits),
+            ("SINK__CHANGELOG_TOPIC", &changelog),
         ]);
         process.wait().expect(2).stderr
     };
-    for (topic, compacted) in [(&raw, false), (&commits, true), (&clean, false), (&dead, false)] {
+    for (topic, compacted) in [(&raw, false), (&changelog, true), (&clean, false), (&dead, false)] {
         let stderr = run();
         assert!(stderr.contains(&format!("topic {topic:?} does not exist")), "{topic} is not in {stderr}");
-        broker.create_topic(topic, 1, compacted);
+        broker.create_topic(topic, if *topic == changelog { 2 } else { 1 }, compacted);
     }
 }

@@ -122,10 +122,10 @@ fn a_killed_broker_comes_back_with_its_records() {
 #[test]
 fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     let Some(broker) = Broker::shared() else { return };
-    let (source, commits, id) = (unique("source"), unique("commits"), unique("sink"));
+    let (source, changelog, id) = (unique("source"), unique("changelog"), unique("sink"));
     let group = unique("group");
     broker.create_topic(&source, 1, false);
-    broker.create_topic(&commits, 1, true);
+    broker.create_topic(&changelog, 2, true);
     let cluster = Cluster::new(&broker.bootstrap(), BTreeMap::new());
     let member: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap())
@@ -140,7 +140,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         sinks: Vec::new(),
         dead_letters: None,
         audit: None,
-        commits: commits.clone(),
+        changelog: changelog.clone(),
         sources: vec![source],
         group: group.clone(),
         keeps_offsets: true,
@@ -168,6 +168,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             untruthful: None,
             audit: None,
             series: None,
+            changelog: &[],
         };
         sink.deliver(&Verified::nothing(1), &envelope)
     };
@@ -178,6 +179,6 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
     }
     left.store(false, Ordering::Release);
     deliver(4).expect("the next attempt leaves");
-    let last = last_committed(&cluster, &commits, &id, 1, PATIENCE).expect("a marker");
+    let last = last_committed(&cluster, &changelog, &id, PATIENCE).expect("a marker");
     assert_eq!(last, Marker { sequence: 1, attempt: 4 });
 }

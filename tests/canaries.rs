@@ -296,11 +296,11 @@ fn threat_06_no_canary_when_the_disk_is_full() {
 fn threats_05_and_06_no_canary_anywhere_topic_to_topic() {
     let Some(broker) = Broker::shared() else { return };
     let canaries = Canaries::default();
-    let (raw, clean, dead, commits) = (unique("raw"), unique("clean"), unique("dead"), unique("commits"));
+    let (raw, clean, dead, changelog) = (unique("raw"), unique("clean"), unique("dead"), unique("changelog"));
     for topic in [&raw, &clean, &dead] {
         broker.create_topic(topic, 2, false);
     }
-    broker.create_topic(&commits, 1, true);
+    broker.create_topic(&changelog, 3, true);
     let mut payloads: Vec<Option<Vec<u8>>> = crowd().into_iter().map(Some).collect();
     payloads.extend(canary_records(&canaries).into_iter().map(Some));
     payloads.extend([None, Some(Vec::new()), None]);
@@ -327,7 +327,7 @@ fn threats_05_and_06_no_canary_anywhere_topic_to_topic() {
         ("SINK__KIND", "kafka"),
         ("SINK__TOPIC", &clean),
         ("SINK__DEAD_LETTER_TOPIC", &dead),
-        ("SINK__COMMITS_TOPIC", &commits),
+        ("SINK__CHANGELOG_TOPIC", &changelog),
         ("BATCH__MAX_WAIT", "100ms"),
         ("BATCH__MAX_AGE", "1s"),
     ]);
@@ -352,7 +352,7 @@ fn threats_05_and_06_no_canary_anywhere_topic_to_topic() {
     }
     let letters = broker.read_uncommitted(&dead);
     assert!(letters.len() >= 20, "{} letters", letters.len());
-    for record in letters.iter().chain(&broker.read_uncommitted(&commits)) {
+    for record in letters.iter().chain(&broker.read_uncommitted(&changelog)) {
         canaries.absent_from("a payload", record.payload.as_deref().unwrap_or_default());
         canaries.absent_from("a key", record.key.as_deref().unwrap_or_default());
         for (name, value) in &record.headers {

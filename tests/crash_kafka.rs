@@ -82,9 +82,13 @@ fn a_marker_behind_the_open_transaction_of_another_is_found() {
     stage.broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
     let other = broker.transactional(&support::kafka::unique("other"));
     other.begin_transaction().expect("begins");
-    let marker =
-        Record { key: Some(b"other".to_vec()), payload: Some(b"{\"sequence\":1}".to_vec()), ..Record::default() };
-    send(&other, &stage.commits, &marker);
+    let marker = Record {
+        partition: Some(0),
+        key: Some(b"other".to_vec()),
+        payload: Some(b"{\"sequence\":1}".to_vec()),
+        ..Record::default()
+    };
+    send(&other, &stage.changelog, &marker);
     other.flush(Duration::from_secs(30)).expect("delivered");
     stage.start("only", Some("committed=2*off->return")).crashes("committed");
     std::thread::scope(|scope| {
@@ -109,7 +113,7 @@ fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
     daemon.kill();
     // The only batch of this life is the one that SIGTERM asks for.
     let mut daemon = stage.start("only", Some("acknowledged=return"));
-    std::thread::sleep(Duration::from_secs(1));
+    daemon.says("state of partitions restored");
     daemon.signal(rustix::process::Signal::TERM);
     daemon.crashes("acknowledged");
     let attempted = payloads(&broker.read_uncommitted(&stage.out));
@@ -123,14 +127,14 @@ fn held_records_whose_settling_was_killed_are_settled_with_the_same_bytes() {
 
 /// Without its marker a released batch would be taken for one that was not.
 #[test]
-fn a_commits_topic_that_has_lost_the_marker_is_refused() {
+fn a_changelog_topic_that_has_lost_the_marker_is_refused() {
     let Some(broker) = Broker::shared() else { return };
     let mut stage = Stage::new(broker, 1);
     stage.configure("only", 2, BATCH, "1h");
     stage.broker.produce_records(&stage.raw, &records(5, 0, 6 * BATCH, 1));
     stage.start("only", Some("committed=3*off->return")).crashes("committed");
-    stage.commits = support::kafka::unique("commits");
-    broker.create_topic(&stage.commits, 1, true);
+    stage.changelog = support::kafka::unique("changelog");
+    broker.create_topic(&stage.changelog, 2, true);
     stage.configure("only", 2, BATCH, "1h");
     let mut daemon = stage.start("only", None);
     assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());

@@ -69,8 +69,10 @@ fn come_and_go(stage: &Stage) {
     one.stop();
     two.stop();
     let (one, two) = (conserved(&stage.state("one")), conserved(&stage.state("two")));
-    eprintln!("{one} + {two} records of {total}");
-    assert_eq!(one + two, total as u64, "a record was consumed twice, or by nobody");
+    // Whoever stops before it has restored a partition leaves what waits of it in the changelog.
+    let waiting = stage.waiting();
+    eprintln!("{one} + {two} records of {total}, {waiting} wait");
+    assert_eq!(one + two + waiting, total as u64, "a record was consumed twice, or by nobody");
     assert!(one > 0 && two > 0, "{one} and {two}: one of them had nothing to do");
     assert!(all(stage) > total / 2);
 }
@@ -106,7 +108,9 @@ fn a_rolling_restart_that_changes_the_protocol_loses_and_repeats_nothing() {
     consumed(&stage, &mut daemons, total);
     daemons.iter_mut().for_each(Daemon::stop);
     let each: Vec<u64> = NAMES.iter().map(|name| conserved(&stage.state(name))).collect();
-    assert_eq!(each.iter().sum::<u64>(), total as u64, "a record was consumed twice, or by nobody: {each:?}");
+    let waiting = stage.waiting();
+    let sum = each.iter().sum::<u64>() + waiting;
+    assert_eq!(sum, total as u64, "a record was consumed twice, or by nobody: {each:?}, {waiting} wait");
     assert!(all(&stage) > total / 2);
 }
 
@@ -175,7 +179,7 @@ fn a_member_whose_name_another_one_takes_ends_and_says_so() {
     stage.wait_consumed(total, &mut [&mut second]);
     second.stop();
     let consumed = ["first", "second"].map(|name| conserved(&stage.state(name))).iter().sum::<u64>();
-    assert_eq!(consumed, total as u64);
+    assert_eq!(consumed + stage.waiting(), total as u64);
     all(&stage);
 }
 
@@ -268,7 +272,6 @@ fn offsets_that_were_set_back_are_refused_until_they_are_accepted() {
     let mut daemon = stage.start("only", None);
     assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.said());
     assert!(daemon.said().contains("--accept-rewind"), "{}", daemon.said());
-    assert!(!daemon.said().contains("partitions changed"), "refused at start, not in the stream: {}", daemon.said());
     assert_eq!((all(&stage), stage.consumed()), (lines, 2 * BATCH as i64));
     let mut daemon = stage.start_with("only", &["--accept-rewind"], None);
     stage.wait_consumed(total, &mut [&mut daemon]);
@@ -279,7 +282,7 @@ fn offsets_that_were_set_back_are_refused_until_they_are_accepted() {
 }
 
 #[test]
-fn a_lost_state_directory_is_refused_until_it_is_accepted() {
+fn a_lost_state_directory_loses_nothing() {
     let Some(broker) = Broker::shared() else { return };
     let (seed, portion) = (19, 4 * BATCH);
     let stage = Stage::new(broker, 1);
@@ -289,24 +292,12 @@ fn a_lost_state_directory_is_refused_until_it_is_accepted() {
     stage.wait_consumed(portion, &mut [&mut daemon]);
     daemon.stop();
     fs::remove_dir_all(stage.state("only")).expect("a directory of ours");
-    for _ in 0..2 {
-        let mut daemon = stage.start("only", None);
-        assert_eq!(daemon.wait().code(), Some(2), "{}", daemon.said());
-        assert!(daemon.said().contains("limits per subject and window begin anew"), "{}", daemon.said());
-        assert!(!stage.state("only").exists(), "a second start is refused as the first");
-    }
     broker.produce_records(&stage.raw, &records(seed, portion, 2 * portion, 1));
-    let mut daemon = stage.start_with("only", &["--accept-new-state"], None);
+    let mut daemon = stage.start("only", None);
     stage.wait_consumed(2 * portion, &mut [&mut daemon]);
     daemon.stop();
     assert_eq!(conserved(&stage.state("only")), portion as u64, "it goes on behind the offsets of the group");
     all(&stage);
-    // It is asked for once: the state is there again.
-    broker.produce_records(&stage.raw, &records(seed, 2 * portion, 3 * portion, 1));
-    let mut daemon = stage.start("only", None);
-    stage.wait_consumed(3 * portion, &mut [&mut daemon]);
-    daemon.stop();
-    assert_eq!(conserved(&stage.state("only")), 2 * portion as u64);
 }
 
 /// A daemon that nobody may ask for anything, and that has nothing to read, takes next to nothing of its machine.

@@ -38,7 +38,7 @@ group = "{raw}"
 [sink]
 topic = "{out}"
 dead_letter_topic = "{raw}.dead"
-commits_topic = "{raw}.commits"
+changelog_topic = "{raw}.changelog"
 [schema]
 file = "{place}/schema.toml"
 [batch]
@@ -66,7 +66,7 @@ fn topics(broker: &Broker) -> (String, String) {
     broker.create_topic(&raw, 3, false);
     broker.create_topic_with(&out, 1, &[("retention.ms", "-1")]);
     broker.create_topic(&format!("{raw}.dead"), 1, false);
-    broker.create_topic(&format!("{raw}.commits"), 1, true);
+    broker.create_topic(&format!("{raw}.changelog"), 4, true);
     (raw, out)
 }
 

@@ -387,11 +387,11 @@ fn a_topic_takes_the_rows_of_all_groups() {
     let base = format!("joined-{}", std::process::id());
     let named = |part: &str| format!("{base}.{part}");
     for (part, partitions, compacted) in
-        [("raw", 1, false), ("rows", 3, false), ("dead", 1, false), ("commits", 1, true)]
+        [("raw", 1, false), ("rows", 3, false), ("dead", 1, false), ("changelog", 2, true)]
     {
         broker.create_topic(&named(part), partitions, compacted);
     }
-    let (servers, topic, dead, commits) = (broker.bootstrap(), named("rows"), named("dead"), named("commits"));
+    let (servers, topic, dead, changelog) = (broker.bootstrap(), named("rows"), named("dead"), named("changelog"));
     let raw = named("raw");
     let sink = [
         JOINED,
@@ -405,7 +405,7 @@ fn a_topic_takes_the_rows_of_all_groups() {
         ("SOURCE__BROKERS", servers.as_str()),
         ("SINK__TOPIC", topic.as_str()),
         ("SINK__DEAD_LETTER_TOPIC", dead.as_str()),
-        ("SINK__COMMITS_TOPIC", commits.as_str()),
+        ("SINK__CHANGELOG_TOPIC", changelog.as_str()),
     ];
     let sink = [&sink[..], &[("BATCH__MAX_RECORDS", "150")]].concat();
     let texts = records();

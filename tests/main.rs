@@ -47,6 +47,7 @@ mod lost_data;
 mod matrix;
 mod memory_limit;
 mod models;
+mod moved_state;
 mod moving;
 mod multigrid;
 mod newcomer;

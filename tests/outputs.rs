@@ -139,10 +139,10 @@ fn a_topic_a_group_takes_its_lines_and_no_others() {
     for (part, partitions) in [("raw", 1), ("body", 2), ("place", 1), ("dead", 1)] {
         broker.create_topic(&named(part), partitions, false);
     }
-    broker.create_topic(&named("commits"), 1, true);
+    broker.create_topic(&named("changelog"), 2, true);
     let place = place();
     let (servers, topic) = (broker.bootstrap(), named("{group}"));
-    let (dead, commits) = (named("dead"), named("commits"));
+    let (dead, changelog) = (named("dead"), named("changelog"));
     let raw = named("raw");
     let sink = [
         ("SOURCE__KIND", "kafka"),
@@ -153,7 +153,7 @@ fn a_topic_a_group_takes_its_lines_and_no_others() {
         ("SOURCE__BROKERS", servers.as_str()),
         ("SINK__TOPIC", topic.as_str()),
         ("SINK__DEAD_LETTER_TOPIC", dead.as_str()),
-        ("SINK__COMMITS_TOPIC", commits.as_str()),
+        ("SINK__CHANGELOG_TOPIC", changelog.as_str()),
     ];
     let payload = |line: &str| Record { payload: Some(line.as_bytes().to_vec()), ..Record::default() };
     broker.produce_records(&raw, &records().lines().map(payload).collect::<Vec<_>>());

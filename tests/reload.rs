@@ -93,7 +93,8 @@ impl<'a> Served<'a> {
     fn finish(self, mut daemon: Daemon) -> String {
         self.stage.wait_consumed(self.fed, &mut [&mut daemon]);
         daemon.stop();
-        assert_eq!(conserved(&self.stage.state("only")), self.fed as u64);
+        // What waited when a stop came before partitions lies in the changelog.
+        assert_eq!(conserved(&self.stage.state("only")) + self.stage.waiting(), self.fed as u64);
         assert!(sound(self.stage.released().values().flatten()) > 0);
         daemon.said()
     }
@@ -401,7 +402,7 @@ fn reloads_under_load_lose_and_repeat_nothing_on_kafka() {
     let total = rounds * portion;
     stage.wait_consumed(total, &mut [&mut daemon]);
     daemon.stop();
-    assert_eq!(conserved(&stage.state("only")), total as u64);
+    assert_eq!(conserved(&stage.state("only")) + stage.waiting(), total as u64);
     assert!(sound(stage.released().values().flatten()) > total / 2);
 }
 
@@ -426,7 +427,7 @@ fn a_kill_around_the_restart_loses_and_repeats_nothing() {
     let mut daemon = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut daemon]);
     daemon.stop();
-    assert_eq!(conserved(&stage.state("only")), total as u64);
+    assert_eq!(conserved(&stage.state("only")) + stage.waiting(), total as u64);
     assert!(sound(stage.released().values().flatten()) > total / 2);
 }
 
@@ -453,7 +454,7 @@ fn a_batch_that_was_tried_is_not_repeated_under_another_policy() {
     let mut same = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut same]);
     same.stop();
-    assert_eq!(conserved(&stage.state("only")), total as u64);
+    assert_eq!(conserved(&stage.state("only")) + stage.waiting(), total as u64);
 }
 
 const START_MS: i64 = 1_700_000_000_000;

@@ -414,12 +414,12 @@ mod topics {
 
     fn configure(stage: &Stage<'_>) {
         let place = stage.dir.path().display();
-        let Stage { group, raw, out, letters, commits, properties, sessions, brokers, .. } = stage;
+        let Stage { group, raw, out, letters, changelog, properties, sessions, brokers, .. } = stage;
         fs::write(stage.dir.path().join("days.toml"), SCHEMA).expect("the schema");
         let text = format!(
-            "[source]\nkind = \"kafka\"\nbrokers = \"{brokers}\"\ntopics = [\"{raw}\"]\ngroup = \"{group}\"\n\
+            "[sink.librdkafka]\n\"transaction.timeout.ms\" = \"3000\"\n[source]\nkind = \"kafka\"\nbrokers = \"{brokers}\"\ntopics = [\"{raw}\"]\ngroup = \"{group}\"\n\
              [source.librdkafka]\n{sessions}\n\"fetch.wait.max.ms\" = \"50\"\n{properties}\n\
-             [sink]\nkind = \"kafka\"\ntopic = \"{out}\"\ndead_letter_topic = \"{letters}\"\ncommits_topic = \"{commits}\"\n\
+             [sink]\nkind = \"kafka\"\ntopic = \"{out}\"\ndead_letter_topic = \"{letters}\"\nchangelog_topic = \"{changelog}\"\n\
              [schema]\nfile = \"{place}/days.toml\"\n[batch]\nmax_records = 40\nmax_wait = \"1h\"\nmax_age = \"1h\"\n\
              [privacy]\nk = 3\n[plan]\ninterval = \"1h\"\n\
              [state]\npath = \"{place}/only\"\nsecret_file = \"{place}/key\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n{SERIES}"
@@ -461,9 +461,12 @@ mod topics {
         configure(&stage);
         broker.produce_records(&stage.raw, &records(total));
         let mut dice = Dice::new(9);
-        for point in crash_points::TOPIC {
+        for (number, point) in crash_points::TOPIC.into_iter().enumerate() {
             let crash = kill_at(point, &mut dice);
             stage.start("only", Some(&crash)).crashes(&crash);
+            if number % 3 == 2 {
+                fs::remove_dir_all(stage.state("only")).expect("its directory");
+            }
         }
         assert!((stage.consumed() as usize) < total, "the last crash came after the end of the stream");
         let mut daemon = stage.start("only", None);

@@ -192,7 +192,7 @@ fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broke
         broker.create_topic(topic, PARTITIONS, false);
     }
     broker.create_topic("throng.dead-letters", 1, false);
-    broker.create_topic("throng.commits", 1, true);
+    broker.create_topic("throng.changelog", PARTITIONS + 1, true);
 
     let stretch = Stretch::begin();
     client::load(&cluster, input, SOURCE);

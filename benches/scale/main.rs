@@ -3,7 +3,8 @@
 //! The same records, from the same topic, by one, two and four instances on one machine whose batches add up to the same size, and by one
 //! whose batches are as small as theirs: what leaves, what it loses, how fast all of them are together, and how long the others take to go on
 //! where one is killed.
-//! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000).
+//! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000). With `THRONG_BENCH_RESTORE=1000000,10000000` it measures instead how
+//! long the state of a partition with so many entries takes to be restored.
 
 #[allow(dead_code, reason = "the scenario tests use the rest")]
 #[path = "../../tests/support/copies.rs"]
@@ -25,6 +26,7 @@ mod machine;
 mod metrics;
 #[path = "../../tests/support/ports.rs"]
 mod ports;
+mod restore;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -63,6 +65,14 @@ fn main() {
     // `cargo test --benches` runs this too, without the flag: then it is enough that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the benchmark of several instances runs with `./dev bench scale`");
+        return;
+    }
+    if let Ok(numbers) = std::env::var("THRONG_BENCH_RESTORE") {
+        let numbers: Vec<u64> = numbers.split(',').map(|n| n.parse().expect("numbers of entries")).collect();
+        println!("Machine: {}. Entries of the release log in one partition.\n", machine::description());
+        if let Some(broker) = Broker::start() {
+            restore::run(&broker, &numbers);
+        }
         return;
     }
     let records = match std::env::var("THRONG_BENCH_RECORDS") {
@@ -116,7 +126,7 @@ fn stage() -> Option<Broker> {
         broker.create_topic(topic, PARTITIONS, false);
     }
     broker.create_topic("throng.dead-letters", 1, false);
-    broker.create_topic("throng.commits", 1, true);
+    broker.create_topic("throng.changelog", PARTITIONS + 1, true);
     Some(broker)
 }
 

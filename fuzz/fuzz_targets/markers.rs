@@ -1,4 +1,4 @@
-//! The marker of a batch in the topic of commits: what is read as one is written as it was.
+//! Marker of a batch in the changelog topic: a marker that can be read is written back unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

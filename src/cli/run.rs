@@ -43,10 +43,6 @@ pub struct RunArgs {
     /// a batch was tried that has not left: records may be seen a second time
     #[arg(long)]
     accept_rewind: bool,
-    /// Start with a new state directory although the consumer group has released before: a further instance of the group, or one whose
-    /// directory is lost. Its limits per subject and window begin anew
-    #[arg(long)]
-    accept_new_state: bool,
     /// End with exit code 1 when a larger share of the records is lost (suppressed, unreadable, or lines that a quote left
     /// open has swallowed), 0 to 1, or all of them are [default for a file source: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -100,7 +96,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         most_lost: Some(args.fail_above.unwrap_or(1.0)),
         lineage: args.lineage.clone(),
         accept_rewind: args.accept_rewind,
-        accept_new_state: args.accept_new_state,
         ..Options::default()
     };
     // Files are batch jobs, and standard input cannot be read again.

@@ -51,9 +51,10 @@ pub struct Sink {
     /// transaction, with the policy's digest, the counts and the verifier's result (`docs/operation.md`). Without it none are written.
     #[schemars(example = &"throng.audit")]
     pub audit_topic: String,
-    /// The compacted Kafka topic of commit markers.
-    #[schemars(example = &"throng.commits")]
-    pub commits_topic: String,
+    /// Compacted topic with the state of each source partition and the marker of each instance's last batch. It needs one
+    /// partition more than the source topic with the most partitions.
+    #[schemars(example = &"throng.changelog")]
+    pub changelog_topic: String,
     /// The file to write, `-` for standard output (NDJSON of one group). Several groups write a file each, with the group's name before
     /// the extension (`out.motion.ndjson`), or where the path has `{group}`. A job over files writes beside it and replaces it at the
     /// end; lines of standard input leave as they are released, to a new file. Required with `kind = "file"`.
@@ -86,7 +87,7 @@ impl Default for Sink {
             topic: String::new(),
             dead_letter_topic: "throng.dead-letters".into(),
             audit_topic: String::new(),
-            commits_topic: "throng.commits".into(),
+            changelog_topic: "throng.changelog".into(),
             path: PathBuf::new(),
             format: None,
             rows: Rows::Fragments,

@@ -46,7 +46,7 @@ fn the_least_configuration_has_the_documented_defaults() {
         (Duration::from_secs(1), Duration::from_hours(24))
     );
     assert_eq!(config.source.format(), Format::Json);
-    assert_eq!(config.sink.commits_topic, "throng.commits");
+    assert_eq!(config.sink.changelog_topic, "throng.changelog");
     let month = Duration::from_hours(30 * 24);
     assert_eq!(config.privacy.max_lines_per_subject, 1);
     assert_eq!((config.privacy.static_window, config.privacy.longest_delay()), (month, month));

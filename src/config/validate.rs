@@ -207,7 +207,7 @@ fn topics(config: &Config, found: &mut Complaints) {
         let sink = &config.sink;
         named.extend(of_groups.iter().map(|topic| ("sink.topic", topic.as_str())));
         named.push(("sink.dead_letter_topic", &sink.dead_letter_topic));
-        named.push(("sink.commits_topic", &sink.commits_topic));
+        named.push(("sink.changelog_topic", &sink.changelog_topic));
         named.extend(sink.audit().map(|topic| ("sink.audit_topic", topic)));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();

@@ -14,12 +14,14 @@
 //! | `model`, `memory` | what is learned and forgotten |
 //! | `planning`, `search` | the next plan, and evidence for the one in force, sought on threads of their own |
 //! | `account`, `audit` | reports, metrics and the audit record of a batch |
+//! | `changelog` | state that moves with its partition |
 //! | `erasing` | erasure of people while the daemon runs |
 //! | `clock` | the time of a state |
 
 mod account;
 pub mod assemble;
 pub mod audit;
+mod changelog;
 pub mod clock;
 mod contribution_limit;
 mod core;

@@ -86,7 +86,10 @@ impl RunError {
         if let Self::Kafka(error) = self {
             return error.is_usage();
         }
-        if let Self::Assembly(AssemblyError::State(error)) | Self::State(error) = self {
+        if let Self::Assembly(AssemblyError::State(error))
+        | Self::State(error)
+        | Self::Stream(StreamError::State(error)) = self
+        {
             return error.is_refusal();
         }
         matches!(

@@ -12,6 +12,7 @@ use super::SHARDS;
 use crate::records::digest::BuildClassKeyHash;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What is asked of supporters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,22 +136,59 @@ impl Supporters {
         all
     }
 
-    fn see(&mut self, subject: u64, sequence: u64, time_ms: i64) -> bool {
-        let (limits, room) = (self.limits, self.entries < self.limits.max_entries);
-        let people = &mut self.shards[shard_of(supporter_key(0, subject))].people;
-        match people.get_mut(&subject) {
-            Some(person) if person.sequence >= sequence => {}
+    /// What is remembered of somebody once batch `sequence` has left; none where there is no room, or where nothing is asked of people.
+    #[must_use]
+    pub fn seen(&self, subject: u64, sequence: u64, time_ms: i64) -> Option<Person> {
+        let limits = self.limits;
+        match self.shards[shard_of(supporter_key(0, subject))].people.get(&subject) {
+            _ if limits.min_tenure == 0 => None,
+            Some(person) if person.sequence >= sequence => Some(*person),
             Some(person) => {
                 let before = if time_ms - person.time_ms <= limits.window_ms { person.batches } else { 0 };
-                *person = Person { batches: (before + 1).min(limits.min_tenure), sequence, time_ms };
+                Some(Person { batches: (before + 1).min(limits.min_tenure), sequence, time_ms })
             }
-            None if !room => return false,
-            None => {
-                people.insert(subject, Person { batches: 1, sequence, time_ms });
-                self.entries += 1;
+            None if self.entries >= limits.max_entries => None,
+            None => Some(Person { batches: 1, sequence, time_ms }),
+        }
+    }
+
+    /// Classes of `key` once those of `new` have been supported at `time_ms`, without those that have left the window; ascending.
+    #[must_use]
+    pub fn classes_after(&self, key: u128, new: &[u128], time_ms: i64) -> Vec<(u128, i64)> {
+        let known = self.shards[shard_of(key)].classes.get(&key);
+        let fresh = known.into_iter().flatten().filter(|(_, time)| self.is_fresh(*time, time_ms)).copied();
+        let mut classes: BTreeMap<u128, i64> = fresh.collect();
+        classes.extend(new.iter().map(|class| (*class, time_ms)));
+        classes.into_iter().collect()
+    }
+
+    fn see(&mut self, subject: u64, sequence: u64, time_ms: i64) -> bool {
+        let Some(person) = self.seen(subject, sequence, time_ms) else { return false };
+        let people = &mut self.shards[shard_of(supporter_key(0, subject))].people;
+        self.entries += usize::from(people.insert(subject, person).is_none());
+        true
+    }
+
+    /// Remembers people and classes that another instance has remembered, and that are inside the window at `now_ms`. Its numbers of
+    /// batches are not those of this one.
+    pub fn take_over(&mut self, people: &[(u64, Person)], classes: &[(u128, u128, i64)], now_ms: i64) {
+        // The latest find room first, whatever order they come in.
+        let mut people: Vec<_> = people.iter().filter(|(_, person)| self.is_fresh(person.time_ms, now_ms)).collect();
+        people.sort_unstable_by_key(|(subject, person)| (std::cmp::Reverse(person.time_ms), *subject));
+        let mut classes: Vec<_> = classes.iter().filter(|(_, _, time)| self.is_fresh(*time, now_ms)).copied().collect();
+        classes.sort_unstable_by_key(|(key, class, time)| (std::cmp::Reverse(*time), *key, *class));
+        for (subject, person) in people {
+            let known = self.shards[shard_of(supporter_key(0, *subject))].people.get(subject).copied();
+            let newer = known.is_none_or(|known| known.time_ms < person.time_ms);
+            let sequence = known.map_or(0, |known| known.sequence);
+            if newer {
+                self.merge(&SupportShard {
+                    people: vec![(*subject, Person { sequence, ..*person })],
+                    classes: Vec::new(),
+                });
             }
         }
-        true
+        self.merge(&SupportShard { people: Vec::new(), classes });
     }
 
     fn support(&mut self, key: u128, class: u128, time_ms: i64) -> bool {
@@ -238,7 +276,6 @@ impl Supporters {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
     const WINDOW: i64 = 100;
 
@@ -271,6 +308,19 @@ mod tests {
 
     fn shards(of: &Supporters) -> Vec<SupportShard> {
         (0..SHARDS).map(|shard| of.shard(shard)).collect()
+    }
+
+    #[test]
+    fn the_latest_of_others_find_room_and_the_expired_none() {
+        let person = |time_ms| Person { batches: 2, sequence: 9, time_ms };
+        let mut ours = supporters(2);
+        ours.take_over(&[(1, person(50)), (2, person(190)), (3, person(120)), (4, person(180))], &[(7, 8, 10)], 200);
+        assert_eq!(ours.entries(), 2, "two find room");
+        let known = |subject| (0..SHARDS).any(|s| ours.shard(s).people.iter().any(|(known, _)| *known == subject));
+        assert_eq!([1, 2, 3, 4].map(known), [false, true, false, true]);
+        // The number of the batch is of another instance: the next one here counts.
+        assert!(ours.apply(&SupportDelta { sequence: 1, time_ms: 200, people: vec![2], pairs: Vec::new() }));
+        assert!(ours.is_settled(2, 200));
     }
 
     proptest! {

@@ -22,6 +22,11 @@ pub struct Coordinate {
 }
 
 impl Coordinate {
+    /// Topic and partition.
+    pub fn place(self) -> (u16, i32) {
+        (self.topic, self.partition)
+    }
+
     /// The index of the element in its array, as JSON pointers count; none where the record is all of its message.
     pub fn index(self) -> Option<u32> {
         self.element.checked_sub(1)

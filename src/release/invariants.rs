@@ -6,11 +6,11 @@
 use crate::telemetry::Totals;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Conservation (docs/architecture.md rule 2): consumed = released + suppressed + held + dead-lettered + dropped.
+/// Conservation (docs/architecture.md rule 2): consumed = released + suppressed + held + dead-lettered + dropped + moved.
 #[must_use]
 pub fn is_conserved(totals: &Totals, held: u64) -> bool {
-    let Totals { consumed, released, suppressed, dead_lettered, dropped } = *totals;
-    let terms = [released, suppressed, dead_lettered, dropped, held];
+    let Totals { consumed, released, suppressed, dead_lettered, dropped, moved } = *totals;
+    let terms = [released, suppressed, dead_lettered, dropped, moved, held];
     terms.into_iter().try_fold(0u64, u64::checked_add) == Some(consumed)
 }
 
@@ -41,10 +41,15 @@ mod tests {
 
     #[test]
     fn the_terms_add_up_to_what_was_consumed() {
-        let totals = Totals { consumed: 10, released: 4, suppressed: 3, dead_lettered: 1, dropped: 1 };
+        let totals = Totals { consumed: 10, released: 4, suppressed: 3, dead_lettered: 1, dropped: 1, moved: 0 };
         assert!(is_conserved(&totals, 1) && !is_conserved(&totals, 0) && !is_conserved(&totals, 2));
         let too_many = Totals { released: u64::MAX, ..totals };
         assert!(!is_conserved(&too_many, 1));
+        let mut gone = totals;
+        gone.let_go();
+        assert!(gone.moved == 1 && is_conserved(&gone, 0));
+        gone.let_go();
+        assert_eq!(gone.moved, 1, "nothing is left to go");
     }
 
     #[test]

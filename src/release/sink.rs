@@ -29,7 +29,7 @@ pub struct Envelope<'a> {
     pub attempt: u64,
     /// Stamp of the batch: milliseconds since 1970, never falling.
     pub clock_ms: i64,
-    /// How far the input is consumed once the batch has left.
+    /// How far the input is consumed once the batch has left: for each partition with records of the batch, those that waited included.
     pub positions: &'a Positions,
     /// Records of the batch that become dead letters.
     pub rejected: &'a [Rejected],
@@ -43,6 +43,19 @@ pub struct Envelope<'a> {
     pub audit: Option<&'a AuditLine>,
     /// Series of the batch, for a lineage file; none where the configuration has no series.
     pub series: Option<SeriesLineage<'a>>,
+    /// Changed entries of the state; none where the state is kept in a directory alone.
+    pub changelog: &'a [ChangelogRecord],
+}
+
+/// A changed entry of the state of a source partition, as it is written to the changelog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangelogRecord {
+    /// Partition of the source.
+    pub source_partition: i32,
+    /// The consumer group, a zero byte, and the keyed digest that names the entry.
+    pub key: Vec<u8>,
+    /// The sealed entry; none where it is removed.
+    pub value: Option<Vec<u8>>,
 }
 
 /// How a batch changes the series.

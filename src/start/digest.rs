@@ -46,7 +46,7 @@ const PLACES: [&str; 15] = [
     "dead_letter_path",
     "audit_file",
     "audit_topic",
-    "commits_topic",
+    "changelog_topic",
     "compression",
     "separator",
     "rotate",

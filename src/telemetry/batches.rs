@@ -195,7 +195,7 @@ fn note_nothing_released(report: &BatchReport, telemetry: &Telemetry) {
         SuppressionReason::NoSupport | SuppressionReason::HeldOut | SuppressionReason::Guard => {
             "no class had enough subjects: raise batch.max_records and batch.max_wait, or put fewer attributes into a group"
         }
-        SuppressionReason::Shutdown | SuppressionReason::Revoked | SuppressionReason::Monitoring => return,
+        SuppressionReason::Shutdown | SuppressionReason::Monitoring => return,
     };
     if telemetry.may_log("nothing_released", cause.as_str()) {
         tracing::warn!(cause = cause.as_str(), "no record of a batch was released: {remedy}");

@@ -163,8 +163,6 @@ labels! {
         Guard = "guard",
         /// It waited, and the daemon stopped.
         Shutdown = "shutdown",
-        /// It waited, and its partition was taken away.
-        Revoked = "revoked",
         /// It waited for `privacy.max_hold_batches` batches in vain.
         HeldOut = "held_out",
         /// Other records of its subject stand for it: in every group it was one too many, or its subject had filled its share of the batch.
@@ -181,8 +179,6 @@ labels! {
     AbortReason {
         /// The broker asked for it.
         Transaction = "transaction",
-        /// Its partition was taken away.
-        Revoked = "revoked",
     }
 }
 
@@ -234,6 +230,8 @@ labels! {
         Suppressed = "suppressed",
         DeadLettered = "dead_lettered",
         Dropped = "dropped",
+        /// It waits in the changelog: its partition has gone, or the process has ended.
+        Moved = "moved",
     }
 }
 

@@ -66,7 +66,7 @@ series! {
     /// Records, batches and bytes, and how long they take.
     Flow {
         records: counters<Outcome> "throng_records_total",
-            "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + held.", "outcome";
+            "Records by outcome, across restarts: consumed = released + suppressed + dead_lettered + dropped + moved + held.", "outcome";
         held: count "throng_records_held", "Records that wait for a better crowd.";
         suppressed: counters<SuppressionReason> "throng_suppressed_records_total",
             "Records of which nothing was released, by reason, since the start of the process.", "reason";

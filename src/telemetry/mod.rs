@@ -6,6 +6,7 @@
 //! sets are closed, and every series exists from the start, so that nothing in the data can change their number.
 
 mod batches;
+mod changelog;
 mod coarse;
 mod health;
 mod history;
@@ -23,6 +24,7 @@ mod status;
 pub use batches::{
     AttributesNeverMet, BatchAborted, BatchCommitted, ColumnsDropped, Doubt, FileDivided, FileOpened, WrongType,
 };
+pub use changelog::{StateMoved, StateRestored};
 pub use coarse::{Draws, about, in_steps};
 pub use health::{
     LimitReached, PolicyInForce, Reloaded, StateAnswers, StateRecovered, StateStalled, VerificationRefused,

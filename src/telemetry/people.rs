@@ -14,6 +14,8 @@ pub struct SubjectsErased {
     pub by: &'static str,
     /// Held records that count as dropped now.
     pub dropped: u64,
+    /// Those of them that were counted with a batch already.
+    pub counted: u64,
     /// Duration.
     pub seconds: f64,
 }
@@ -24,14 +26,14 @@ impl SubjectsErased {
         let metrics = telemetry.metrics();
         {
             let mut board = telemetry.board();
-            board.totals.dropped += self.dropped;
-            board.held = board.held.saturating_sub(self.dropped);
+            board.totals.dropped += self.dropped - self.counted;
+            board.held = board.held.saturating_sub(self.dropped - self.counted);
             metrics.flow.held.set(clamped(board.held));
         }
-        metrics.flow.records.of(Outcome::Dropped).inc_by(self.dropped);
+        metrics.flow.records.of(Outcome::Dropped).inc_by(self.dropped - self.counted);
         metrics.erasures.done.inc();
         metrics.erasures.dropped.inc_by(self.dropped);
-        let Self { people, by, dropped, seconds } = self;
+        let Self { people, by, dropped, seconds, .. } = self;
         tracing::info!(people, dropped_records = dropped, seconds, by, "people were erased from the state");
     }
 }

@@ -12,7 +12,6 @@ impl SuppressionReason {
             Self::Quiet => "their batch had too few people for too long",
             Self::Guard => "counting would have joined two fragments of them",
             Self::Shutdown => "they waited for a crowd when the run stopped",
-            Self::Revoked => "they waited for a crowd when their partition went to another instance",
             Self::HeldOut => "they waited for a crowd in vain",
             Self::Thinned => "other lines of the same people stand for them",
             Self::EndOfStream => "the stream ended while they waited for a crowd",

@@ -7,7 +7,7 @@ use super::reason::RejectionReason;
 
 /// Records since the beginning of the state, across restarts.
 ///
-/// Conservation: `consumed = released + suppressed + held + dead_lettered + dropped`.
+/// Conservation: `consumed = released + suppressed + held + dead_lettered + dropped + moved`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Records read from the source.
@@ -20,12 +20,19 @@ pub struct Totals {
     pub dead_lettered: u64,
     /// Tombstones: null payloads, dropped with their keys.
     pub dropped: u64,
+    /// They wait in the changelog: their partition has gone, or the process has ended. Whoever restores them counts them as consumed.
+    pub moved: u64,
 }
 
 impl Totals {
+    /// Counts what is held as moved.
+    pub fn let_go(&mut self) {
+        self.moved += self.held().unwrap_or_default();
+    }
+
     /// Records that have come and not gone: what conservation says is held. None when more has gone than come.
     pub fn held(&self) -> Option<u64> {
-        let gone = self.released + self.suppressed + self.dead_lettered + self.dropped;
+        let gone = self.released + self.suppressed + self.dead_lettered + self.dropped + self.moved;
         self.consumed.checked_sub(gone)
     }
 

@@ -249,6 +249,7 @@ impl Telemetry {
             (Outcome::Suppressed, totals.suppressed),
             (Outcome::DeadLettered, totals.dead_lettered),
             (Outcome::Dropped, totals.dropped),
+            (Outcome::Moved, totals.moved),
         ] {
             let counter = metrics.flow.records.of(outcome);
             counter.reset();

@@ -29,7 +29,7 @@ CONFINED = [
     "httpGet: { path: /healthz, port: pages, scheme: HTTP }",
 ]
 OF_LEAST = "ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet".split()
-OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 8]
+OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 7]
 
 # What is set, and a word of the refusal.
 REFUSED = [
@@ -162,6 +162,12 @@ def main(throng):
         assert setting in stateful_set, f"the pod lacks '{setting}'"
     assert "ingress: []" in all_on["NetworkPolicy", "try-throng"], "an empty pagesFrom lets everybody in"
     assert all_on["StatefulSet", "try-throng"].count("scheme: HTTPS") == 3, "with TLS a probe speaks plainly"
+    source, changelog = (all_on["KafkaTopic", name] for name in ("steps.raw", "steps.changelog"))
+    assert "partitions: 6\n" in source and "partitions: 7\n" in changelog, "the changelog needs one partition more than the source"
+    assert "cleanup.policy: compact\n" in changelog, "the changelog is not compacted"
+    assert "THRONG__SINK__CHANGELOG_TOPIC, value: \"steps.changelog\"" in all_on["StatefulSet", "try-throng"], "the daemon uses another changelog"
+    user = all_on["KafkaUser", "try-throng"].split('name: "steps.changelog"')[1].splitlines()[1]
+    assert user.strip() == "operations: [Read, Write, Describe]", f"rights on the changelog: {user}"
     rules = all_on["PrometheusRule", "try-throng"]
     for alert in re.findall(r"- alert: (\w+)", (ROOT / "deploy/prometheus/alerts.yml").read_text()):
         assert f"alert: {alert}\n" in rules, f"the PrometheusRule lacks {alert}"

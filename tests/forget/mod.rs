@@ -4,6 +4,7 @@
 
 mod at_rest;
 mod kills;
+mod moved;
 mod named;
 mod opened;
 mod pages;

@@ -85,7 +85,8 @@ fn erased(stand: &mut Stand, people: &[&str], dry_run: bool) -> Receipt {
 fn erase(stand: &mut Stand, people: &[&str], dry_run: bool) -> Result<Receipt, ErasureError> {
     let subjects = people.iter().map(|person| (*person).to_owned()).collect();
     let request = ErasureRequest::Named(NamedSubjects { subjects, dry_run });
-    stand.engine().erase(request).unwrap_or_else(|error| panic!("{error}"))
+    let (engine, sink) = stand.parts();
+    engine.erase(request, sink, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What is in the state, with the engine gone.

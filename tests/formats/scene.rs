@@ -51,7 +51,7 @@ impl Scene {
         broker.create_topic(&scene.raw, 1, false);
         broker.create_topic_with(&scene.out, 2, &[("retention.ms", "-1")]);
         broker.create_topic(&scene.letters, 1, false);
-        broker.create_topic(&format!("{}.commits", scene.group), 1, true);
+        broker.create_topic(&format!("{}.changelog", scene.group), 2, true);
         std::fs::write(scene.dir.path().join("schema.toml"), schema).expect("the schema");
         let key = scene.dir.path().join("key");
         std::fs::write(&key, "a secret of the tests, long enough").expect("the secret");
@@ -75,7 +75,7 @@ group = "{group}"
 [sink]
 topic = "{out}"
 dead_letter_topic = "{letters}"
-commits_topic = "{group}.commits"
+changelog_topic = "{group}.changelog"
 {sink}
 [schema]
 file = "{place}/schema.toml"

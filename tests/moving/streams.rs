@@ -194,9 +194,23 @@ fn check_counting(lines: &[Line], groups: &[GroupNames], scenario: &Scenario) ->
     Ok(())
 }
 
-fn run(scenario: &Scenario, with_faults: bool) -> Result<Stand, TestCaseError> {
+/// Where the state lies, and what befalls it.
+#[derive(Clone, Copy, PartialEq)]
+enum Run {
+    /// In a directory.
+    Directory { faults: bool },
+    /// In a changelog.
+    Changelog { faults: bool },
+    /// In a changelog, and where a process ends another one with a new directory goes on.
+    Moves,
+}
+
+fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
     let fail = |what: String| TestCaseError::fail(what);
-    let mut stand = Stand::tuned(SCHEMA, &scenario.settings(), SECRET, scenario.tuning());
+    let mut stand = match kind {
+        Run::Directory { .. } => Stand::tuned(SCHEMA, &scenario.settings(), SECRET, scenario.tuning()),
+        Run::Changelog { .. } | Run::Moves => Stand::of_a_topic(SCHEMA, &scenario.settings(), scenario.tuning()),
+    };
     // What is full after a restart may be less full than before: the limits hold, the bytes may differ.
     stand.sink.another_attempt_may_differ = !scenario.is_exact();
     // Old support moves a batch that is tried again to the later clock; the next batch may come before that.
@@ -209,10 +223,17 @@ fn run(scenario: &Scenario, with_faults: bool) -> Result<Stand, TestCaseError> {
         now += step;
         let (records, people): (Vec<_>, Vec<_>) = drafts.iter().copied().map(payload).unzip();
         truth.extend(people);
-        stand.offer(&records, Settling::No, now, if with_faults { *fault } else { Fault::Nothing });
+        let fault = match (kind, *fault) {
+            (Run::Directory { faults: false } | Run::Changelog { faults: false }, _) => Fault::Nothing,
+            (Run::Moves, Fault::Restart) => Fault::Move,
+            (Run::Moves, Fault::LeaveAndDie) => Fault::LeaveAndMove,
+            (_, fault) => fault,
+        };
+        stand.offer(&records, Settling::No, now, fault);
         latest = latest.max(now + RETRIED_AFTER_MS);
         let lines = with_truth(&stand.sink.lines, &truth);
-        stand.promise.check_release(&lines, stand.sink.committed.0).map_err(fail)?;
+        let last = stand.sink.lines.last().map_or(0, |line| line.batch);
+        stand.promise.check_release(&lines, last).map_err(fail)?;
         stand.check_conservation().map_err(fail)?;
     }
     let now = latest;
@@ -254,11 +275,27 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 1000, ..ProptestConfig::default() })]
     #[test]
     fn random_streams_keep_the_limits_and_no_fault_changes_a_byte(scenario in scenario()) {
-        let stand = run(&scenario, true)?;
+        let stand = run(&scenario, Run::Directory { faults: true })?;
         if scenario.is_exact() {
-            let undisturbed = run(&scenario, false)?;
+            let undisturbed = run(&scenario, Run::Directory { faults: false })?;
             prop_assert_eq!(&stand.sink.lines, &undisturbed.sink.lines);
         }
+    }
+
+    /// The same where the state lies in a changelog, which every start reads.
+    #[test]
+    fn random_streams_with_a_changelog_keep_the_limits_and_no_fault_changes_a_byte(scenario in scenario()) {
+        let stand = run(&scenario, Run::Changelog { faults: true })?;
+        if scenario.is_exact() {
+            let undisturbed = run(&scenario, Run::Changelog { faults: false })?;
+            prop_assert_eq!(&stand.sink.lines, &undisturbed.sink.lines);
+        }
+    }
+
+    /// Another process, with nothing but the changelog, keeps the limits of those before it.
+    #[test]
+    fn random_streams_that_move_keep_the_limits(scenario in scenario()) {
+        run(&scenario, Run::Moves)?;
     }
 }
 
@@ -271,7 +308,7 @@ fn random_streams_wait_and_are_thinned() {
     let (mut lines, mut late, mut thinned) = ([0; 3], 0, 0);
     for _ in 0..60 {
         let scenario = scenario().new_tree(&mut runner).expect("a tree").current();
-        let stand = run(&scenario, true).expect("the limits");
+        let stand = run(&scenario, Run::Directory { faults: true }).expect("the limits");
         thinned += stand.telemetry.status().suppressed.get(SuppressionReason::Thinned);
         let mut first: BTreeMap<(u16, i32, i64), u64> = BTreeMap::new();
         for line in &stand.sink.lines {

@@ -45,7 +45,7 @@ struct Scene {
     out: String,
     profiles: String,
     letters: String,
-    commits: String,
+    changelog: String,
     group: String,
     batch: String,
     /// `privacy.max_hold_batches`.
@@ -68,7 +68,7 @@ impl Scene {
             raw: unique("raw"),
             out: unique("out"),
             letters: unique("letters"),
-            commits: unique("commits"),
+            changelog: unique("changelog"),
             group: unique("group"),
             batch: if batch == 0 { "1000".into() } else { batch.to_string() },
             profiles,
@@ -78,7 +78,7 @@ impl Scene {
         broker.create_topic(&scene.profiles, 2, compacted);
         broker.create_topic_with(&scene.out, 1, &[("retention.ms", "-1")]);
         broker.create_topic(&scene.letters, 1, false);
-        broker.create_topic(&scene.commits, 1, true);
+        broker.create_topic(&scene.changelog, 2, true);
         scene
     }
 
@@ -96,7 +96,7 @@ impl Scene {
                 ("SINK__KIND", "kafka"),
                 ("SINK__TOPIC", &self.out),
                 ("SINK__DEAD_LETTER_TOPIC", &self.letters),
-                ("SINK__COMMITS_TOPIC", &self.commits),
+                ("SINK__CHANGELOG_TOPIC", &self.changelog),
                 ("PRIVACY__MAX_HOLD_BATCHES", self.hold),
                 ("BATCH__MAX_RECORDS", &self.batch),
                 ("BATCH__MAX_WAIT", wait),

@@ -52,9 +52,9 @@ fn heart_rates_leave_beside_the_profiles_of_crowds() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
     let (raw, people, out) = (unique("raw"), unique("people"), unique("out"));
     let (letters, group) = (unique("letters"), unique("group"));
-    let commits = format!("{group}.commits");
-    for (topic, compacted) in [(&raw, false), (&people, true), (&letters, false), (&commits, true)] {
-        broker.create_topic(topic, 1, compacted);
+    let changelog = format!("{group}.changelog");
+    for (topic, compacted) in [(&raw, false), (&people, true), (&letters, false), (&changelog, true)] {
+        broker.create_topic(topic, if *topic == changelog { 2 } else { 1 }, compacted);
     }
     for part in ["heart_rate", "person"] {
         broker.create_topic_with(&format!("{out}.{part}"), 1, &[("retention.ms", "-1")]);
@@ -85,7 +85,7 @@ fn heart_rates_leave_beside_the_profiles_of_crowds() {
     place.write("throng.toml", config);
     let process: Process = place.start(&[
         ("SOURCE__GROUP", &group),
-        ("SINK__COMMITS_TOPIC", &commits),
+        ("SINK__CHANGELOG_TOPIC", &changelog),
         ("SINK__DEAD_LETTER_TOPIC", &letters),
         ("PRIVACY__MAX_DELAY", "0s"),
         ("TELEMETRY__LISTEN", &format!("127.0.0.1:{}", place.port)),

@@ -31,6 +31,8 @@ enum Step {
     Again,
     /// A partition is taken away.
     Revoked(i32),
+    /// Nothing comes for longer than `batch.max_age`.
+    Quiet,
     /// What was aborted is not where it was any more.
     CannotReplay,
     /// Nobody has said so, but somebody else has read on there.
@@ -68,6 +70,7 @@ impl Source for Script {
                 let (places, acknowledge) = (vec![(0, partition)], crossbeam_channel::unbounded().0);
                 Next::Notice(Notice::Revoked { places, is_lost: false, acknowledge })
             }
+            Some(Step::Quiet) => Next::Nothing,
             Some(Step::CannotReplay) => Next::Notice(Notice::CannotReplay { gone: Ranges::new() }),
             Some(step @ (Step::Passed | Step::Alone)) => {
                 (self.passed, self.alone) = (true, matches!(step, Step::Alone));
@@ -102,7 +105,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
     let mut source = Script { steps: steps.into(), aborted: None, passed: false, alone: false };
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
-    let max_age = Duration::from_secs(3_600);
+    let max_age = Duration::ZERO;
     let (source, (_, erasures)) = (&mut source, Requests::channel(1));
     Run {
         source,
@@ -116,6 +119,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
         erasure_topic: None,
         all_partitions: None,
         assigned: BTreeSet::new(),
+        restore: None,
         next: &crossbeam_channel::never(),
         stop: &stop,
     }
@@ -188,18 +192,18 @@ fn a_stop_before_the_profiles_are_read_lets_nothing_leave() {
 }
 
 #[test]
-fn what_is_held_waits_for_the_profiles_of_the_start_when_a_partition_goes_and_at_the_end() {
+fn what_is_held_waits_for_the_profiles_of_the_start_at_the_end() {
     let (mut stand, _says) = begun();
     stand.engine().flush().expect("a state that can be written");
     stand.die();
     let says = reader(&mut stand);
     let before = stand.engine().progress().totals;
-    run(&mut stand, vec![Step::Revoked(1)], true).expect("it ends in order");
+    run(&mut stand, Vec::new(), true).expect("it ends in order");
     assert_eq!((stand.engine().held(), stand.engine().progress().totals), (2, before));
 
     let nobody = Table::new(100);
     says.send(News::Whole(nobody)).expect("it listens");
-    run(&mut stand, vec![Step::Revoked(1)], true).expect("it ends in order");
+    run(&mut stand, Vec::new(), true).expect("it ends in order");
     assert_eq!(stand.engine().held(), 0, "settled with the profiles of now");
     assert!(!texts(&stand.sink).iter().any(|line| line.contains("\"x\"")), "{:?}", texts(&stand.sink));
 }
@@ -212,13 +216,13 @@ fn nothing_that_is_held_settles_between_a_batch_and_its_repetition() {
     says.send(News::Changed(other)).expect("it listens");
     let turn = stand.turn(&visits(2..6), BEGIN);
     stand.sink.abort_next = true;
-    run(&mut stand, vec![Step::Batch(turn), Step::Revoked(1), Step::Again], false).expect("no damage");
+    run(&mut stand, vec![Step::Batch(turn), Step::Quiet, Step::Again], false).expect("no damage");
     // The collector has compared the bytes of both attempts.
     assert_eq!(texts(&stand.sink)[..4], vec![line("34", "\"f\""); 4]);
     assert_eq!(stand.engine().held(), 0);
 }
 
-/// A batch whose partition goes is not repeated here: what is held settles, and the daemon goes on.
+/// A batch whose partition goes is not repeated here, and the daemon goes on.
 #[test]
 fn a_batch_whose_partition_goes_holds_nothing_up() {
     let (mut stand, says) = begun();
@@ -227,7 +231,7 @@ fn a_batch_whose_partition_goes_holds_nothing_up() {
     let turn = stand.turn(&visits(2..6), BEGIN);
     stand.sink.abort_next = true;
     stand.sink.another_attempt_may_differ = true;
-    run(&mut stand, vec![Step::Batch(turn), Step::Revoked(0), Step::Revoked(1)], false).expect("no damage");
+    run(&mut stand, vec![Step::Batch(turn), Step::Revoked(0), Step::Quiet], false).expect("no damage");
     assert_eq!((stand.engine().held(), stand.engine().progress().totals.consumed), (0, 6));
 }
 
@@ -240,7 +244,7 @@ fn a_settling_that_fails_again_and_again_is_repeated_before_anything_else() {
     let other = Update { person: person(stand.engine(), 0), cells: Some("61\n\"m\"".into()) };
     says.send(News::Changed(other)).expect("it listens");
     let turn = stand.turn(&visits(2..6), BEGIN);
-    run(&mut stand, vec![Step::Revoked(1), Step::Batch(turn)], false).expect("it ends in order");
+    run(&mut stand, vec![Step::Quiet, Step::Batch(turn)], false).expect("it ends in order");
     // The collector has compared the bytes of all attempts.
     assert_eq!((stand.engine().held(), stand.sink.aborts), (0, 0));
     assert_eq!(stand.engine().progress().totals.consumed, 10);
@@ -252,7 +256,7 @@ fn a_settling_that_never_succeeds_ends_the_run_and_stays_pending() {
     let (mut stand, _says) = begun();
     stand.engine().flush().expect("a state that can be written");
     stand.sink.aborts = 10_000;
-    let error = run(&mut stand, vec![Step::Revoked(1)], false).expect_err("it never succeeds");
+    let error = run(&mut stand, vec![Step::Quiet], false).expect_err("it never succeeds");
     assert!(error.to_string().contains("could not be settled"), "{error}");
     assert_eq!(stand.engine().held(), 2);
     stand.die();
@@ -267,8 +271,8 @@ fn a_batch_whose_partitions_stay_with_others_holds_nothing_up() {
         let turn = stand.turn(&visits(2..6), BEGIN);
         stand.sink.abort_next = true;
         stand.sink.another_attempt_may_differ = true;
-        // Partition 1 goes while the batch of partition 0 is to be repeated: what is held of it settles only without that batch.
-        let steps = vec![Step::Batch(turn), step, Step::Revoked(1), Step::Breaks];
+        // Nothing comes while the batch of partition 0 is to be repeated: what is held settles only without that batch.
+        let steps = vec![Step::Batch(turn), step, Step::Quiet, Step::Breaks];
         assert!(matches!(run(&mut stand, steps, false), Err(StreamError::Source(SourceFailure::ReaderGone))));
         assert_eq!(stand.engine().held(), held);
     }

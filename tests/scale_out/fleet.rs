@@ -61,7 +61,7 @@ impl Fleet {
     pub fn new(broker: &'static Broker) -> Self {
         let topics = Topics::new(broker, PARTITIONS);
         let members = [("one", true), ("two", false), ("three", true), ("four", false), ("guest", false)];
-        let reader = Reader::new(broker, &topics.out, &topics.commits);
+        let reader = Reader::new(broker, &topics.out, &topics.changelog);
         let members = members.map(|(name, is_static)| Member::new(name, is_static)).into();
         Self { topics, members, reader, happened: Happened::default() }
     }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Reads what leaves on and on, and who has committed what: two topics of one partition each.
+/// Reads released lines from the only partition of their topic, and markers from partition 0 of the changelog.
 pub struct Reader {
     out: String,
-    commits: String,
+    changelog: String,
     committed: BaseConsumer,
     everything: BaseConsumer,
     /// Where the next marker will be.
@@ -35,7 +35,7 @@ fn consumer(broker: &Broker, isolation: &str) -> BaseConsumer {
     consumer.expect("a consumer")
 }
 
-/// Where a topic ends, as this consumer sees it.
+/// Where partition 0 of a topic ends, as this consumer sees it.
 fn end_of(consumer: &BaseConsumer, topic: &str) -> i64 {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -47,7 +47,7 @@ fn end_of(consumer: &BaseConsumer, topic: &str) -> i64 {
     }
 }
 
-/// Tells `each` the records from an offset on, up to where the topic ends now: where records keep coming it has no other end.
+/// Passes the records of partition 0 to `each`, from an offset to where the partition ends now: records may keep coming.
 fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&BorrowedMessage<'_>)) {
     let end = end_of(consumer, topic);
     let mut wanted = TopicPartitionList::new();
@@ -72,10 +72,10 @@ fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&B
 }
 
 impl Reader {
-    pub fn new(broker: &Broker, out: &str, commits: &str) -> Self {
+    pub fn new(broker: &Broker, out: &str, changelog: &str) -> Self {
         Self {
             out: out.to_owned(),
-            commits: commits.to_owned(),
+            changelog: changelog.to_owned(),
             committed: consumer(broker, "read_committed"),
             everything: consumer(broker, "read_uncommitted"),
             next: 0,
@@ -91,12 +91,12 @@ impl Reader {
 
     /// Up to where all is decided, of lines and of markers.
     pub fn decided(&self) -> [i64; 2] {
-        [&self.out, &self.commits].map(|topic| end_of(&self.committed, topic))
+        [&self.out, &self.changelog].map(|topic| end_of(&self.committed, topic))
     }
 
     /// Up to where something is written.
     pub fn written(&self) -> [i64; 2] {
-        [&self.out, &self.commits].map(|topic| end_of(&self.everything, topic))
+        [&self.out, &self.changelog].map(|topic| end_of(&self.everything, topic))
     }
 
     /// Reads what has come.
@@ -111,7 +111,7 @@ impl Reader {
             });
         });
         let (from, next, batches) = (self.next, &mut self.next, &mut self.batches);
-        read(&self.committed, &self.commits, from, |marker| {
+        read(&self.committed, &self.changelog, from, |marker| {
             let by = String::from_utf8(marker.key().expect("a name").to_vec()).expect("text");
             batches.entry(marker.timestamp().to_millis().expect("a stamp")).or_default().push(by);
             *next = marker.offset() + 1;

@@ -10,11 +10,11 @@ fn each_right_is_needed_and_its_lack_is_named() {
     let brokers = scene.broker.bootstrap();
     let expected = |stage: &Stage, may: May, with: &With| match (may, with) {
         (May::Read, With::Group(_)) => "as the group of source.group (Read)".to_owned(),
-        (May::Read, With::Topic(name)) if *name == stage.commits => {
-            "read the topic of the commit markers (Read)".to_owned()
+        (May::Read, With::Topic(name)) if *name == stage.changelog => {
+            "read the topic of the changelog (Read)".to_owned()
         }
         (May::Read, With::Topic(name)) => format!("see topic {name:?}"),
-        (May::Write, With::Topic(name)) if *name == stage.commits => format!("write to topic {name:?} (Write)"),
+        (May::Write, With::Topic(name)) if *name == stage.changelog => format!("write to topic {name:?} (Write)"),
         (May::Write, With::Topic(name)) => format!("see topic {name:?}"),
         (May::Write, With::Transactions(_)) => "use the transactional id".to_owned(),
         other => panic!("{other:?} is not listed"),

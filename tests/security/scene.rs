@@ -129,8 +129,8 @@ pub fn rights(stage: &Stage) -> Vec<Right> {
         (May::Read, With::Group(stage.group.clone())),
         (May::Write, topic(&stage.out)),
         (May::Write, topic(&stage.letters)),
-        (May::Read, topic(&stage.commits)),
-        (May::Write, topic(&stage.commits)),
+        (May::Read, topic(&stage.changelog)),
+        (May::Write, topic(&stage.changelog)),
         (May::Write, transactions),
     ]
 }

@@ -37,7 +37,7 @@ impl Instance {
 
     /// Starts it with these settings, and faults.
     pub fn spawn(&mut self, settings: &[(&str, &str)], faults: &str) {
-        let mut command = self.place.command(settings, &["--accept-new-state"]);
+        let mut command = self.place.command(settings, &[]);
         command.env_remove("FAILPOINTS");
         if !faults.is_empty() {
             command.env("FAILPOINTS", faults);
@@ -98,7 +98,7 @@ impl Instance {
         let status = self.status();
         let total = |name: &str| status["totals"][name].as_u64().unwrap_or_default();
         let account = Account {
-            consumed: total("consumed"),
+            consumed: total("consumed") - total("moved"),
             released: total("released"),
             suppressed: total("suppressed"),
             dead_lettered: total("dead_lettered"),
@@ -139,7 +139,7 @@ pub struct Topics {
     pub raw: String,
     pub out: String,
     pub letters: String,
-    pub commits: String,
+    pub changelog: String,
     pub group: String,
 }
 
@@ -152,13 +152,13 @@ impl Topics {
             raw: unique("raw"),
             out: unique("out"),
             letters: unique("letters"),
-            commits: unique("commits"),
+            changelog: unique("changelog"),
             group: unique("group"),
         };
         broker.create_topic(&topics.raw, partitions, false);
         broker.create_topic_with(&topics.out, 1, &[("retention.ms", "-1")]);
         broker.create_topic(&topics.letters, 1, false);
-        broker.create_topic(&topics.commits, 1, true);
+        broker.create_topic(&topics.changelog, partitions + 1, true);
         topics
     }
 
@@ -187,7 +187,7 @@ impl Topics {
             ("SINK__KIND", "kafka"),
             ("SINK__TOPIC", &*self.out),
             ("SINK__DEAD_LETTER_TOPIC", &*self.letters),
-            ("SINK__COMMITS_TOPIC", &*self.commits),
+            ("SINK__CHANGELOG_TOPIC", &*self.changelog),
             ("BATCH__MAX_RECORDS", "1000"),
             ("BATCH__MAX_WAIT", "200ms"),
         ];

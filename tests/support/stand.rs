@@ -8,20 +8,21 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::anonymity::planner::GroupShape;
 use throng::codec::JsonCodec;
-use throng::config::{self, Config, Tuning};
+use throng::config::{self, Config, SourceKind, Tuning};
 use throng::daemon::engine::assemble::{AssemblyError, assemble};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
 use throng::daemon::state::directory::StateError;
+use throng::daemon::state::entries::{EntryReader, Restored};
 use throng::daemon::state::records::Intent;
 use throng::io::input::{Closed, InputBatch};
 use throng::records::raw::Coordinate;
 use throng::records::schema::Schema;
 use throng::release::invariants::is_conserved;
-use throng::release::sink::{DeliveryError, Envelope, Rejected, Sink};
+use throng::release::sink::{ChangelogRecord, DeliveryError, Envelope, Rejected, Sink};
 use throng::release::verified::Verified;
 use throng::start::checked::Checked;
 use throng::start::reading::{codec_limits, fields};
-use throng::telemetry::Telemetry;
+use throng::telemetry::{Telemetry, Totals};
 
 /// The secret of a stand unless another is given.
 pub const SECRET: &str = "a secret that is long enough for anybody";
@@ -41,6 +42,10 @@ pub enum Fault {
     AbortAndDie,
     /// The batch leaves, and the process dies before it has noted that.
     LeaveAndDie,
+    /// Another process, with a directory of its own, has the partition after the batch.
+    Move,
+    /// The batch leaves, and the process dies before it has noted that. Another one has the partition then.
+    LeaveAndMove,
 }
 
 /// Keeps what leaves, or aborts when asked to.
@@ -53,6 +58,10 @@ pub struct Collector {
     pub abort_next: bool,
     /// And so many after it.
     pub aborts: u32,
+    /// Added to the numbers of batches: each process begins with its own.
+    pub base: u64,
+    /// The changelog, in its order.
+    pub changelog: Vec<ChangelogRecord>,
     /// The clock of an aborted attempt and what it would have let out.
     pub attempt: Option<(i64, Vec<Line>)>,
     /// Do not insist that a second attempt is the first one's bytes.
@@ -68,7 +77,7 @@ impl Sink for Collector {
                 let at = envelope.coordinates[line.row as usize];
                 let subject = envelope.subjects[line.row as usize];
                 lines.push(Line {
-                    batch: envelope.sequence,
+                    batch: self.base + envelope.sequence,
                     clock_ms: envelope.clock_ms,
                     group,
                     text: String::from_utf8(line.bytes.to_vec()).expect("lines are text"),
@@ -92,6 +101,7 @@ impl Sink for Collector {
         self.bytes += lines.iter().map(|l| l.text.len() as u64).sum::<u64>();
         self.lines.extend(lines);
         self.rejected.extend(envelope.rejected.iter().cloned());
+        self.changelog.extend(envelope.changelog.iter().cloned());
         self.committed = (envelope.sequence, envelope.clock_ms);
         Ok(())
     }
@@ -119,6 +129,9 @@ pub struct Stand {
     next: Option<Vec<Option<Vec<u8>>>>,
     announced: Announcement,
     home: TempDir,
+    /// Moves to another process so far, and what became of records in those before.
+    moved: u32,
+    past: Totals,
 }
 
 /// A batch that is known before its turn.
@@ -150,21 +163,30 @@ impl Stand {
 
     /// [`with_secret`](Self::with_secret), with other values of what is not configured.
     pub fn tuned(schema: &str, settings: &str, secret: &str, tuning: Tuning) -> Self {
-        Self::with(schema, settings, secret, "file", tuning)
+        Self::with(schema, settings, secret, ("file", "file"), tuning)
     }
 
     /// A stand that only watches: nothing is released.
     pub fn watching(schema: &str, settings: &str) -> Self {
-        Self::with(schema, settings, SECRET, "none", Tuning::default())
+        Self::with(schema, settings, SECRET, ("file", "none"), Tuning::default())
     }
 
-    fn with(schema: &str, settings: &str, secret: &str, sink: &str, tuning: Tuning) -> Self {
+    /// A stand whose source is a topic: its state lies in the changelog.
+    pub fn of_a_topic(schema: &str, settings: &str, tuning: Tuning) -> Self {
+        Self::with(schema, settings, SECRET, ("kafka", "kafka"), tuning)
+    }
+
+    fn with(schema: &str, settings: &str, secret: &str, (source, sink): (&str, &str), tuning: Tuning) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let path = |name: &str| home.path().join(name).display().to_string();
         std::fs::write(path("schema.toml"), schema).expect("a file");
         let env = [
-            ("THRONG__SOURCE__KIND", "file".to_owned()),
-            ("THRONG__SOURCE__PATH", "-".to_owned()),
+            ("THRONG__SOURCE__KIND", source.to_owned()),
+            ("THRONG__SOURCE__PATH", if source == "file" { "-".to_owned() } else { String::new() }),
+            ("THRONG__SOURCE__TOPICS", if source == "file" { String::new() } else { "in".to_owned() }),
+            ("THRONG__SOURCE__GROUP", "stand".to_owned()),
+            ("THRONG__SOURCE__BROKERS", "nobody-asks:9092".to_owned()),
+            ("THRONG__SINK__TOPIC", if sink == "kafka" { "out".to_owned() } else { String::new() }),
             ("THRONG__SINK__KIND", sink.to_owned()),
             ("THRONG__SINK__PATH", if sink == "file" { path("out.ndjson") } else { String::new() }),
             ("THRONG__SCHEMA__FILE", path("schema.toml")),
@@ -199,6 +221,8 @@ impl Stand {
             next: None,
             announced: Announcement::default(),
             home,
+            moved: 0,
+            past: Totals::default(),
         };
         stand.start();
         stand
@@ -255,6 +279,11 @@ impl Stand {
                 self.die();
             }
             Fault::LeaveAndDie => self.die(),
+            Fault::Move => {
+                self.engine().let_all_go().expect("a state that can be written");
+                self.move_on();
+            }
+            Fault::LeaveAndMove => self.move_on(),
             Fault::Nothing | Fault::Abort | Fault::AbortAndDie => {}
         }
     }
@@ -326,6 +355,30 @@ impl Stand {
         self.start();
     }
 
+    /// The process is gone with its directory. Another one, with a directory of its own, reads the partitions on.
+    pub fn move_on(&mut self) {
+        self.past = self.totals();
+        self.past.let_go();
+        drop(self.engine.take());
+        self.announced.0 = None;
+        let begun = self.sink.committed;
+        self.sink.base += begun.0;
+        self.moved += 1;
+        self.config.state.path = self.home.path().join(format!("state-{}", self.moved));
+        self.sink.committed.0 = 0;
+        self.start();
+        assert!(self.pending.is_none());
+        self.sink.committed.1 = begun.1;
+    }
+
+    /// What the changelog holds of the partition that this stand reads.
+    pub fn in_the_changelog(&mut self) -> Restored {
+        let codec = self.engine().entry_codec().expect("a topic").clone();
+        let mut reader = EntryReader::new(codec);
+        self.sink.changelog.iter().for_each(|record| reader.take((&record.key, record.value.as_deref())));
+        reader.finish(|_| true).expect("entries of one secret")
+    }
+
     /// Whether the last start has found a batch that was intended, has not left, and is to be repeated.
     pub fn is_pending(&self) -> bool {
         self.pending.is_some()
@@ -347,16 +400,35 @@ impl Stand {
         };
         self.engine = Some(assembled.engine);
         self.pending = assembled.intent;
+        if self.config.source.kind == SourceKind::Kafka {
+            let restored = self.in_the_changelog();
+            let places = restored.progress.keys().copied().collect();
+            let age_ms = self.sink.committed.1;
+            self.engine().take_partitions_over(restored, &places, age_ms).expect("a state of these series");
+        }
+    }
+
+    /// Records by what became of them, over all processes.
+    pub fn totals(&mut self) -> Totals {
+        let (now, past) = (self.engine().progress().totals, self.past);
+        Totals {
+            consumed: past.consumed + now.consumed,
+            released: past.released + now.released,
+            suppressed: past.suppressed + now.suppressed,
+            dead_lettered: past.dead_lettered + now.dead_lettered,
+            dropped: past.dropped + now.dropped,
+            moved: past.moved + now.moved,
+        }
     }
 
     /// Conservation: every record offered is accounted for, and what is released did leave.
     pub fn check_conservation(&mut self) -> Result<(), String> {
-        let totals = self.engine().progress().totals;
+        let totals = self.totals();
         let held = self.engine().held() as u64;
         let status = self.telemetry.status();
         let released = super::invariants::records_released(&self.sink.lines);
         let offered = u64::try_from(self.offered).expect("not negative");
-        if totals.consumed != offered {
+        if totals.consumed - totals.moved != offered {
             return Err(format!("{offered} records were offered, {totals:?}"));
         }
         if !is_conserved(&totals, held) || status.held != held || !status.conserved {

@@ -65,7 +65,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Running(anyhow!(
-        "state directory {} is damaged: {} (restore it from a backup; starting with a new directory forgets what has been released)",
+        "state directory {} is damaged: {} (restore it from a backup; of a job over files a new directory forgets what has been released)",
         path.display(),
         found.join("; ")
     )))

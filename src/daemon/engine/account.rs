@@ -73,7 +73,6 @@ impl Engine {
                 Some(Unreleased::Guard) => SuppressionReason::Guard,
                 Some(why) => match (settling, why) {
                     (Settling::Shutdown, _) => SuppressionReason::Shutdown,
-                    (Settling::Revoked, _) => SuppressionReason::Revoked,
                     (Settling::EndOfStream, Unreleased::Quiet) => SuppressionReason::EndOfStream,
                     (Settling::Quiet, _) | (_, Unreleased::Quiet) => SuppressionReason::Quiet,
                     _ if waited[row] > 0 => SuppressionReason::HeldOut,

@@ -17,6 +17,7 @@ use crate::anonymity::planner::sample::Sample;
 use crate::config::{Config, Join, OutputShape, Rows, SinkKind, SourceKind};
 use crate::daemon::http::chosen_page;
 use crate::daemon::state::directory::StateError;
+use crate::daemon::state::entries::{Binding, EntryCodec};
 use crate::daemon::state::records::{Intent, Progress};
 use crate::daemon::state::rows::RowPacker;
 use crate::daemon::state::seal::Keys;
@@ -32,7 +33,7 @@ use crate::start::findings::Met;
 use crate::start::memory::division;
 use crate::start::profiles::in_order;
 use crate::telemetry::{PolicyInForce, StateRecovered, Telemetry, Totals};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,8 +44,6 @@ pub struct Options {
     pub lineage: Option<PathBuf>,
     /// `--accept-rewind`: records may be read, and leave, a second time where the state would refuse that.
     pub accept_rewind: bool,
-    /// `--accept-new-state`: the state may be new although the group has released before.
-    pub accept_new_state: bool,
     /// `--fail-above`: a job that loses a larger share of its records, or all of them, or that has none, fails and replaces nothing;
     /// `None`: it is not judged.
     pub most_lost: Option<f64>,
@@ -57,14 +56,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let clocks = Arc::new(MachineClocks::new());
-        Self {
-            lineage: None,
-            most_lost: None,
-            accept_rewind: false,
-            accept_new_state: false,
-            stand_in_broker: false,
-            clocks,
-        }
+        Self { lineage: None, most_lost: None, accept_rewind: false, stand_in_broker: false, clocks }
     }
 }
 
@@ -75,7 +67,8 @@ pub fn state_clock(config: &Config, options: &Options, engine: &Engine, intent: 
     if progress.sequence > 0 {
         anchors.push(progress.anchor);
     }
-    StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.release_window)
+    let clock = StateClock::resume(Arc::clone(&options.clocks), &anchors, config.privacy.release_window);
+    if config.source.kind == SourceKind::Kafka { clock.of_group() } else { clock }
 }
 
 /// An engine with the state it continues from.
@@ -184,6 +177,10 @@ pub fn assemble(
         store.work_on_copy()?;
     }
     ledger.key_said(&DigestKey(keys.repetition));
+    let log = (config.source.kind == SourceKind::Kafka).then(|| EntryCodec::new(&keys, &config.source.group));
+    if log.is_some() {
+        store.keep_in_log();
+    }
     telemetry.key_draws(&keys.pages);
     bind(&mut store, &checked, recovered.progress.sequence == 0 && recovered.intent.is_none())?;
     let untruthful = store
@@ -200,7 +197,8 @@ pub fn assemble(
             store.settle_recovered(intent, true, &mut ledger)?;
             None
         }
-        Some(intent) if tried_under.is_some() && !accept_rewind => {
+        // One without records only changes the changelog: nobody has seen anything of it.
+        Some(intent) if tried_under.is_some() && !accept_rewind && !intent.places().is_empty() => {
             return Err(AssemblyError::OtherPolicy { sequence: intent.after.sequence });
         }
         Some(intent) => {
@@ -216,8 +214,13 @@ pub fn assemble(
             (recovered.progress.totals, recovered.met) = (Totals::default(), None);
         }
     }
+    if log.is_some() {
+        // Partitions bring their positions and what waits of them.
+        recovered.progress.positions.clear();
+        recovered.progress.totals.let_go();
+    }
     if fresh {
-        store.begin(&recovered.progress)?;
+        store.note_progress(&recovered.progress)?;
     }
     if store.policy()?.as_ref() != Some(digest.bytes()) {
         store.note_policy(digest.bytes())?;
@@ -239,7 +242,7 @@ pub fn assemble(
     }
     .emit(telemetry);
     let auditor = Auditor::new(config, &digest, &id);
-    let opened = Opened { ledger, store, keys, untruthful, auditor };
+    let opened = Opened { ledger, store, log, keys, untruthful, auditor };
     let engine = build(checked, telemetry, accept_rewind, opened, recovered)?;
     Ok(Assembled { engine, intent: pending, id })
 }
@@ -261,6 +264,7 @@ pub fn open_at_rest(checked: &Checked) -> Result<(Store, Keys, Recovered), State
 struct Opened {
     ledger: Ledger,
     store: Store,
+    log: Option<EntryCodec>,
     keys: Keys,
     /// How what leaves from it may be untrue.
     untruthful: Option<String>,
@@ -275,7 +279,7 @@ fn build(
     mut past: Recovered,
 ) -> Result<Engine, AssemblyError> {
     let Checked { config, schema, shapes, protections, grown, treated, registered, series, .. } = checked;
-    let Opened { ledger, store, keys, untruthful, auditor } = opened;
+    let Opened { ledger, store, log, keys, untruthful, auditor } = opened;
     let blank = Blank::new(&config, &schema, &keys);
     let new_subjects =
         || schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
@@ -292,6 +296,12 @@ fn build(
     let chosen = grown.map(|grown| chosen_page::summary(&grown, &attribute_names, telemetry.draws()));
     let quasi: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.quasi.iter().copied()).collect();
     let names = NameDigest::new(&DigestKey(keys.classes));
+    let sink = sink_of(&config);
+    let binding = Binding {
+        stream: names.digest(&stream_of(&config, &schema)),
+        groups: sink.as_ref().map_or(0, |_| names.digest(&groups_of(&shapes, &schema))),
+        sink: sink.map_or(0, |sink| names.digest(&sink)),
+    };
     let learning = Learning {
         model: new_model(&schema, &shapes, &settings, &Progress::default(), &store)?,
         model_size: ModelSize::default(),
@@ -309,7 +319,17 @@ fn build(
             treatments: chosen_page::treatments(&treated, &attribute_names),
             ..Planning::default()
         },
-        durable: Durable { store, packer: RowPacker::default(), progress: Progress::default() },
+        durable: Durable {
+            store,
+            log,
+            binding,
+            places: BTreeSet::new(),
+            all_places: None,
+            erased: VecDeque::new(),
+            pending: Vec::new(),
+            packer: RowPacker::default(),
+            progress: Progress::default(),
+        },
         coding: Coding { books: blank.books()?, subjects: new_subjects(), numbering: 0, compacted_bytes: 0 },
         quasi: quasi.into_iter().collect(),
         joins: Joins::new(&settings.joins, std::mem::take(&mut past.profiles)),

@@ -12,6 +12,9 @@
 //! | a new process on the same start of the machine | as above: nothing is lost between two processes |
 //! | the machine was started anew, or it is another one | the difference of the wall clocks, at most one release window |
 //! | the same, and the wall clock lies before the last batch | one release window: all windows are over |
+//!
+//! Instances of one group compare ages, since windows move with partitions. Theirs begin at the wall clock, and run at half
+//! speed while they are ahead of it, and at double speed while they are behind.
 
 use crate::faults;
 use serde::{Deserialize, Serialize};
@@ -113,6 +116,8 @@ pub struct StateClock {
     last: Reading,
     /// The moment of a run for which no time passes.
     still: Option<Reading>,
+    /// Ages are compared with those of other instances.
+    is_shared: bool,
 }
 
 impl StateClock {
@@ -122,16 +127,24 @@ impl StateClock {
         let now = clocks.read();
         match anchors.iter().max_by_key(|anchor| anchor.age_ms) {
             // A state without a batch, or one whose batches were given their time by hand.
-            None => Self { clocks, most_ms, age_ms: 0, last: now, still: None },
+            None => Self { clocks, most_ms, age_ms: 0, last: now, still: None, is_shared: false },
             Some(Anchor { age_ms, reading }) if *reading == Reading::default() => {
-                Self { clocks, most_ms, age_ms: *age_ms, last: now, still: None }
+                Self { clocks, most_ms, age_ms: *age_ms, last: now, still: None, is_shared: false }
             }
             Some(Anchor { age_ms, reading }) => {
-                let mut clock = Self { clocks, most_ms, age_ms: *age_ms, last: *reading, still: None };
+                let mut clock =
+                    Self { clocks, most_ms, age_ms: *age_ms, last: *reading, still: None, is_shared: false };
                 clock.pass(now);
                 clock
             }
         }
+    }
+
+    /// The same for one of several instances, which compare ages: it begins at the wall clock or later, and is half as fast while it is
+    /// ahead of it, twice as fast while it is behind, so that a clock that was wrong does not stay ahead.
+    #[must_use]
+    pub fn of_group(self) -> Self {
+        Self { age_ms: self.age_ms.max(self.last.wall_ms), is_shared: true, ..self }
     }
 
     /// The same, standing still: what a job releases does not depend on how fast it is.
@@ -165,7 +178,13 @@ impl StateClock {
         } else {
             (self.most_ms, 0)
         };
-        self.age_ms = self.age_ms.saturating_add(passed);
+        let before = self.age_ms;
+        self.age_ms = before.saturating_add(passed);
+        if self.is_shared && before > now.wall_ms.saturating_add(SLACK_MS) {
+            self.age_ms = before.saturating_add(passed / 2);
+        } else if self.is_shared && self.age_ms < now.wall_ms {
+            self.age_ms = self.age_ms.saturating_add(passed).min(now.wall_ms);
+        }
         self.last = Reading { wall_ms: now.wall_ms.saturating_sub(shift), ..now };
     }
 }

@@ -141,3 +141,46 @@ proptest! {
         }
     }
 }
+
+/// The clocks of a test, set by hand.
+#[derive(Default)]
+struct ByHand(std::sync::Mutex<Reading>);
+
+impl Clocks for ByHand {
+    fn read(&self) -> Reading {
+        *self.0.lock().expect("no panic")
+    }
+}
+
+impl ByHand {
+    fn pass(&self, ran_ms: i64, wall_ms: i64) {
+        let mut reading = self.0.lock().expect("no panic");
+        reading.running_ms += ran_ms;
+        reading.wall_ms += wall_ms;
+    }
+}
+
+#[test]
+fn ages_of_a_group_begin_at_the_wall_clock_and_come_back_to_it() {
+    const HOUR: i64 = 3_600_000;
+    let clocks = Arc::new(ByHand(std::sync::Mutex::new(Reading { wall_ms: 1_000 * HOUR, running_ms: 0, boot: 1 })));
+    let window = std::time::Duration::from_secs(24 * 3600);
+    let mut clock = StateClock::resume(Arc::clone(&clocks) as Arc<dyn Clocks>, &[], window).of_group();
+    assert_eq!(clock.now().age_ms, 1_000 * HOUR);
+    // Set ahead by ten hours, and back again.
+    clocks.pass(HOUR, 11 * HOUR);
+    assert_eq!(clock.now().age_ms, 1_011 * HOUR);
+    clocks.pass(0, -10 * HOUR);
+    for _ in 0..40 {
+        let before = clock.now().age_ms;
+        clocks.pass(HOUR, HOUR);
+        assert!(clock.now().age_ms >= before, "ages never fall");
+    }
+    let ahead = clock.now().age_ms - clocks.read().wall_ms;
+    assert!((0..=HOUR).contains(&ahead), "{ahead} ms ahead after 40 hours");
+    // A state that has lain still for a year.
+    let anchor = Anchor { age_ms: 1_000 * HOUR, reading: clocks.read() };
+    clocks.pass(8_760 * HOUR, 8_760 * HOUR);
+    let mut late = StateClock::resume(Arc::clone(&clocks) as Arc<dyn Clocks>, &[anchor], window).of_group();
+    assert!(late.now().age_ms >= clocks.read().wall_ms);
+}

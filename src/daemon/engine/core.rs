@@ -19,15 +19,15 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::treat::{GroupNames, Protected};
 use crate::daemon::state::directory::StateError;
+use crate::daemon::state::entries::{Binding, EntryCodec, Erased};
 use crate::daemon::state::records::{Intent, Progress};
 use crate::daemon::state::rows::RowPacker;
 use crate::daemon::state::store::Store;
 use crate::daemon::state::store::binding::TopicPosition;
-use crate::io::input::Origin;
+use crate::io::input::{Origin, Place};
 use crate::io::profiles::{Feed, ProfilesError};
 use crate::ledger::per_subject::Ledger;
 use crate::records::codebook::Codebook;
-use crate::records::raw::Coordinate;
 use crate::records::schema::Schema;
 use crate::records::subject::Subjects;
 use crate::release::given::GroupTerms;
@@ -35,7 +35,7 @@ use crate::release::series::SeriesRefusal;
 use crate::release::verify::Refusal;
 use crate::start::findings::{Finding, Met};
 use crate::telemetry::{Limit, LimitReached, Telemetry};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -103,6 +103,18 @@ pub(super) struct Planning {
 /// What survives the process.
 pub(super) struct Durable {
     pub(super) store: Store,
+    /// Writes and reads entries of the changelog; none where the source is a file.
+    pub(super) log: Option<EntryCodec>,
+    /// What the entries belong to.
+    pub(super) binding: Binding,
+    /// Partitions whose state is known.
+    pub(super) places: BTreeSet<Place>,
+    /// Partitions of the source, where only an instance with all of them publishes series.
+    pub(super) all_places: Option<usize>,
+    /// People who were erased lately, each set with the age of the state then: whatever comes of them with a partition goes as well.
+    pub(super) erased: VecDeque<(i64, BTreeSet<u64>)>,
+    /// Changes of the changelog that a batch of their own is to make.
+    pub(super) pending: Vec<(Place, Erased)>,
     pub(super) packer: RowPacker,
     pub(super) progress: Progress,
 }
@@ -212,6 +224,11 @@ impl Engine {
         self.durable.store.watch(&self.telemetry, stop);
     }
 
+    /// Only an instance with `all` partitions publishes series.
+    pub fn publish_with(&mut self, all: Option<usize>) {
+        self.durable.all_places = all;
+    }
+
     /// Records come from `origin`; without it, from a file.
     pub fn come_from(&mut self, origin: Arc<dyn Origin>) {
         self.origin = origin;
@@ -269,13 +286,6 @@ impl Engine {
     /// Lines that wait for their delay, or for a better class of their own.
     pub fn waiting_lines(&self) -> usize {
         self.held.lines()
-    }
-
-    /// Coordinates of the held records with these ordinals.
-    pub fn held_places(&self, ordinals: &[u64]) -> BTreeSet<Coordinate> {
-        let ordinals: BTreeSet<u64> = ordinals.iter().copied().collect();
-        let held = self.held.ordinals.iter().zip(&self.held.batch.coordinates);
-        held.filter(|(ordinal, _)| ordinals.contains(ordinal)).map(|(_, place)| *place).collect()
     }
 
     /// Digests people as those of the records are; none where the schema names no subject.

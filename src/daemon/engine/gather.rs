@@ -8,8 +8,9 @@ use super::held::Remaining;
 use crate::anonymity::microaggregation::Resolution;
 use crate::anonymity::plan::Plan;
 use crate::anonymity::treatment::alter::{Alteration, Number, altered};
+use crate::daemon::state::entries::Erased;
 use crate::daemon::state::records::{Intent, Progress};
-use crate::io::input::{Closed, InputBatch};
+use crate::io::input::{Closed, InputBatch, Place};
 use crate::records::canonical::Canonical;
 use crate::records::codebook::{Code, FIRST_VALUE};
 use crate::records::raw::{Coordinate, Token};
@@ -76,8 +77,6 @@ pub enum Settling {
     EndOfStream,
     /// The process was asked to stop.
     Shutdown,
-    /// Partitions are taken away: only what came from them settles.
-    Revoked,
     /// Nothing, or too few subjects, came for `batch.max_age`. What waits for a delay waits on.
     Quiet,
 }
@@ -88,12 +87,19 @@ pub(super) struct Order<'a> {
     /// The intent of the attempt before, when there was one.
     pub retry: Option<&'a Intent>,
     pub now: Moment,
+    /// Entries of the changelog about people who are erased with it.
+    pub erased: Vec<(Place, Erased)>,
 }
 
-impl Order<'_> {
+impl<'a> Order<'a> {
+    /// An order that erases nobody.
+    pub fn new(settling: Settling, retry: Option<&'a Intent>, now: Moment) -> Self {
+        Self { settling, retry, now, erased: Vec::new() }
+    }
+
     /// Whether a batch settles as well what waits for a delay; the repetition of one does what it did.
     pub fn is_all(&self) -> bool {
-        let over = matches!(self.settling, Settling::EndOfStream | Settling::Shutdown | Settling::Revoked);
+        let over = matches!(self.settling, Settling::EndOfStream | Settling::Shutdown);
         self.retry.map_or(over, |intent| intent.all)
     }
 

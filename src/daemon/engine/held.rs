@@ -79,7 +79,34 @@ impl Held {
     /// `all` of them, whatever they wait for.
     pub fn joining(&self, of: impl Fn(Coordinate) -> bool, age_ms: i64, all: bool) -> Vec<usize> {
         let joins = |at: &usize| (all || self.waits[*at].is_due(age_ms)) && of(self.batch.coordinates[*at]);
-        (0..self.rows()).filter(joins).collect()
+        let mut joining: Vec<usize> = (0..self.rows()).filter(joins).collect();
+        // Rows of other instances lie behind earlier ones with greater numbers; after a restart they would not.
+        joining.sort_unstable_by_key(|&at| (self.ordinals[at], self.batch.coordinates[at]));
+        joining
+    }
+
+    /// Forgets the rows whose coordinate `is_gone` names.
+    pub fn remove_where(&mut self, is_gone: impl Fn(Coordinate) -> bool) {
+        let keep: Vec<bool> = self.batch.coordinates.iter().map(|at| !is_gone(*at)).collect();
+        (0..self.rows()).filter(|&at| !keep[at]).for_each(|at| self.uncount(at));
+        self.retain(&keep);
+    }
+
+    fn retain(&mut self, keep: &[bool]) {
+        if keep.contains(&false) {
+            self.batch.retain_rows(keep);
+            let mut kept = keep.iter();
+            self.ordinals.retain(|_| kept.next().is_some_and(|keep| *keep));
+            let mut kept = keep.iter();
+            self.waits.retain(|_| kept.next().is_some_and(|keep| *keep));
+        }
+    }
+
+    /// All rows as they are written to the state.
+    pub fn export(&self, books: &[Codebook]) -> Vec<KeptRow> {
+        let needed = vec![true; books.len()];
+        let row = |at| kept_waiting(&self.batch, at, self.ordinals[at], &self.waits[at], &needed, books, &[]);
+        (0..self.rows()).map(row).collect()
     }
 
     /// Copies of some rows, as a batch.
@@ -127,13 +154,7 @@ impl Held {
             }
             self.count(at);
         }
-        if keep.contains(&false) {
-            self.batch.retain_rows(&keep);
-            let mut kept = keep.iter();
-            self.ordinals.retain(|_| kept.next().is_some_and(|keep| *keep));
-            let mut kept = keep.iter();
-            self.waits.retain(|_| kept.next().is_some_and(|keep| *keep));
-        }
+        self.retain(&keep);
     }
 
     fn keys(&self, at: usize) -> Vec<u128> {

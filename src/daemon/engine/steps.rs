@@ -4,6 +4,7 @@
 //! intended cannot be delivered, and what has not been delivered is not remembered.
 
 use super::audit::AuditedBatch;
+use super::changelog::Changes;
 use super::clock::Moment;
 use super::contribution_limit::needs;
 use super::core::{BatchError, Coding, Engine};
@@ -22,10 +23,10 @@ use crate::ledger::SHARDS;
 use crate::ledger::per_subject::Ledger;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
-use crate::release::sink::{AuditLine, DeliveryError, Envelope, Positions, SeriesLineage, Sink};
+use crate::release::sink::{AuditLine, DeliveryError, Envelope, SeriesLineage, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -45,6 +46,10 @@ struct Prepared<'a> {
     audit: Option<AuditLine>,
     /// Records that contribute to no bucket, by position of the series.
     dropped: Vec<(Coordinate, usize)>,
+    /// What it writes to the changelog.
+    changes: Changes,
+    /// Waiting rows of people who are erased with it.
+    erased: HashSet<Coordinate>,
 }
 
 /// A batch whose intent is on the disk.
@@ -83,11 +88,15 @@ impl Engine {
         now: impl Into<Moment>,
         upcoming: &mut dyn Upcoming,
     ) -> Result<(), BatchError> {
-        self.process_part(turn, |_| true, &Order { settling, retry, now: now.into() }, sink, upcoming)
+        // A batch that is repeated takes the same waiting rows along, whatever has come to wait since.
+        let settled: Option<HashSet<Coordinate>> =
+            retry.map(|intent| intent.settled.iter().map(|(_, at)| *at).collect());
+        let of = |at| settled.as_ref().is_none_or(|settled| settled.contains(&at));
+        self.process_part(turn, of, &Order::new(settling, retry, now.into()), sink, upcoming)
     }
 
     /// Settles the held records of some partitions, and only those. What waits for a delay is settled where the
-    /// records' time here is over (end, shutdown, revocation), and waits on where the stream is only quiet.
+    /// records' time here is over (end, shutdown), and waits on where the stream is only quiet.
     pub fn settle(
         &mut self,
         of: impl Fn(Coordinate) -> bool,
@@ -96,7 +105,7 @@ impl Engine {
         sink: &mut dyn Sink,
         now: impl Into<Moment>,
     ) -> Result<(), BatchError> {
-        let order = Order { settling, retry, now: now.into() };
+        let order = Order::new(settling, retry, now.into());
         let (_, age_ms) = order.clock_and_age(&self.durable.progress);
         let closes_series = self
             .series
@@ -107,6 +116,12 @@ impl Engine {
         }
         let input = InputBatch::new(self.schema.attributes.len(), 0);
         self.process_part(&mut Box::new(input).into(), of, &order, sink, &mut Unseen)
+    }
+
+    /// A batch without a record.
+    pub(super) fn process_nothing(&mut self, order: &Order<'_>, sink: &mut dyn Sink) -> Result<(), BatchError> {
+        let input = InputBatch::new(self.schema.attributes.len(), 0);
+        self.process_part(&mut Box::new(input).into(), |_| false, order, sink, &mut Unseen)
     }
 
     /// Takes a batch through all its steps. Held records of the places that `of` names come along.
@@ -120,7 +135,9 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let gathered = self.gather(turn, &of, order)?;
         let verified = self.treat_and_verify(gathered, order)?;
-        let series = self.series_of(&verified.gathered, order)?;
+        // Nothing is published of people whose entries are about to go, nor by an instance that lacks partitions.
+        let publishes = order.erased.is_empty() && self.has_series_state();
+        let series = if publishes { self.series_of(&verified.gathered, order)? } else { None };
         let (rows, changes, dropped) = match series {
             Some(SeriesStep { verified, changes, dropped }) => (Some(verified), Some(changes), dropped),
             None => Default::default(),
@@ -130,6 +147,7 @@ impl Engine {
             prepared.effects.verified.attach(rows);
         }
         prepared.dropped = dropped;
+        prepared.changes = self.changes_of(&prepared.gathered, &prepared.intent, order);
         let delivered = self.deliver(prepared, sink, upcoming)?;
         self.apply(delivered);
         Ok(())
@@ -156,6 +174,9 @@ impl Engine {
         let remaining = self.limiter(&gathered).remaining(&mut turnout, &mut proposal, &verified, monitor);
         gathered.turnout = turnout;
         let mut report = self.account(&gathered, &proposal, &remaining, &verified, order.settling);
+        let (erased, dropped) = self.erased_rows(order);
+        report.dropped += dropped;
+        report.held -= dropped;
         // The last moment: the pairs of the batch before have had all this time.
         let start = Instant::now();
         self.settle_model();
@@ -181,7 +202,7 @@ impl Engine {
                 groups: self.in_force.plan.groups.iter().map(|group| group.name.as_str()).collect(),
             })
         });
-        Prepared { gathered, effects, intent, audit, dropped: Vec::new() }
+        Prepared { gathered, effects, intent, audit, dropped: Vec::new(), changes: Changes::default(), erased }
     }
 
     /// What must be on the disk before anything leaves.
@@ -208,7 +229,11 @@ impl Engine {
             after: self.progress_after(gathered, order, report),
             ledger: (!self.settings.monitor).then(|| verified.delta().clone()),
             sampled: self.sampled(fresh),
-            settled: gathered.taken.iter().map(|&at| self.held.ordinals[at]).collect(),
+            settled: gathered
+                .taken
+                .iter()
+                .map(|&at| (self.held.ordinals[at], self.held.batch.coordinates[at]))
+                .collect(),
             held,
             baseline: plan.is_some().then(|| self.learning.baseline.clone()),
             references: if plan.is_some() { self.in_force.references.clone() } else { Vec::new() },
@@ -299,7 +324,7 @@ impl Engine {
     /// Remembers a batch that has left, and reports it: nothing here may fail.
     fn apply(&mut self, delivered: Delivered<'_>) {
         let start = Instant::now();
-        let Delivered { prepared: Prepared { gathered, effects, intent, .. }, bytes_out } = delivered;
+        let Delivered { prepared: Prepared { gathered, effects, intent, erased, .. }, bytes_out } = delivered;
         let Effects { verified, remaining, mut report } = effects;
         let Gathered { input, fresh, batch, ordinals, taken, rejected, turnout, mut seconds, .. } = gathered;
         let (adopted, is_learned) = (gathered.planned.plan.is_some(), gathered.is_learned);
@@ -318,6 +343,9 @@ impl Engine {
         self.durable.progress = intent.after.clone();
         let (plan, names, width) = (&self.in_force.plan, &self.in_force.turn_names, self.schema.attributes.len());
         self.held.advance(&taken, &batch, &ordinals, remaining, |wait| needs(plan, names, width, wait));
+        if !erased.is_empty() {
+            self.held.remove_where(|at| erased.contains(&at));
+        }
         if let Some(limit) = turnout.full {
             LimitReached { limit }.emit(&self.telemetry);
         }
@@ -372,13 +400,13 @@ impl Intended<'_, '_> {
         untruthful: Option<&str>,
         series: Option<&SeriesStream>,
     ) -> Result<(), DeliveryError> {
-        let Prepared { gathered, effects: Effects { verified, .. }, intent, audit, dropped } = self.0;
-        let positions: Positions = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1)).collect();
+        let Prepared { gathered, effects: Effects { verified, .. }, intent, audit, dropped, changes, .. } = self.0;
         let envelope = Envelope {
             sequence: intent.after.sequence,
             attempt: intent.attempt,
             clock_ms: gathered.clock_ms,
-            positions: &positions,
+            positions: &changes.positions,
+            changelog: &changes.records,
             rejected: &gathered.rejected,
             subjects: &gathered.batch.subjects,
             coordinates: &gathered.batch.coordinates,

@@ -14,6 +14,7 @@ use super::state::store::Store;
 use super::state::store::binding::TopicPosition;
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::treatment::names::{class_base, turn_name};
+use crate::config::SourceKind;
 use crate::ledger::erased_keys::ErasedKeys;
 use crate::records::digest::{DigestKey, NameDigest};
 use crate::records::raw::Token;
@@ -84,6 +85,14 @@ pub enum ErasureError {
     NotASubject { place: usize, kind: &'static str },
     #[error("this run keeps no state, or keeps it at its end: nobody can be taken out of it (ask when it has ended)")]
     NoState,
+    #[error(
+        "the entries about people lie in the changelog of the group, which only a running daemon changes: send POST /forget to each instance, or write to the erasure topic"
+    )]
+    InChangelog,
+    #[error(
+        "the brokers do not take the changes of the changelog now: entries about these people are still in it (ask again)"
+    )]
+    NotWritten,
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -92,7 +101,7 @@ impl ErasureError {
     /// Whether another request would help.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::State(_))
+        !matches!(self, Self::State(_) | Self::NotWritten)
     }
 }
 
@@ -169,6 +178,32 @@ pub struct Context<'a> {
     pub window_records: u64,
     /// Receives the event.
     pub telemetry: &'a Telemetry,
+    /// What was removed from the changelog.
+    pub elsewhere: Elsewhere,
+}
+
+/// Entries that were removed from what the changelog keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Elsewhere {
+    /// Their number.
+    pub removed: Removed,
+    /// Waiting records among them that count as dropped, with the batch that has removed them.
+    pub dropped: u64,
+}
+
+/// Keys under which people are known.
+#[must_use]
+pub fn erased_keys(
+    schema: &Schema,
+    shapes: &[GroupShape],
+    digest: &dyn Fn(&str) -> u128,
+    people: &BTreeSet<u64>,
+) -> ErasedKeys {
+    let names: Vec<&str> = schema.attributes.iter().map(|a| a.name.as_str()).collect();
+    let groups: Vec<_> = shapes.iter().map(GroupShape::without_ladder).collect();
+    let turns: Vec<u128> = groups.iter().map(|group| turn_name(group, &names, digest)).collect();
+    let bases: Vec<u128> = groups.iter().map(|group| class_base(group, &names, digest)).collect();
+    ErasedKeys::new(people.clone(), &turns, &bases)
 }
 
 /// Rewrites the state without the people of `order`, or counts what would be removed. What only the memory knows must have been flushed,
@@ -179,12 +214,9 @@ pub struct Context<'a> {
 /// When the state fails: it is the one before, unless the database has changed.
 pub fn erase(store: &mut Store, context: &Context<'_>, order: &Order) -> Result<Receipt, StateError> {
     let start = Instant::now();
-    let names: Vec<&str> = context.schema.attributes.iter().map(|a| a.name.as_str()).collect();
-    let groups: Vec<_> = context.shapes.iter().map(GroupShape::without_ladder).collect();
-    let turns: Vec<u128> = groups.iter().map(|group| turn_name(group, &names, context.digest)).collect();
-    let bases: Vec<u128> = groups.iter().map(|group| class_base(group, &names, context.digest)).collect();
-    let keys = ErasedKeys::new(order.people.clone(), &turns, &bases);
+    let keys = erased_keys(context.schema, context.shapes, context.digest, &order.people);
     let mut eraser = Eraser::new(store, keys, context.window_records, order.position.as_ref())?;
+    eraser.removed = context.elsewhere.removed;
     if order.dry_run {
         eraser.count(store)?;
     } else if order.people.is_empty() {
@@ -192,14 +224,16 @@ pub fn erase(store: &mut Store, context: &Context<'_>, order: &Order) -> Result<
     } else {
         store.rewrite(&mut eraser)?;
         let (people, seconds) = (order.people.len() as u64, start.elapsed().as_secs_f64());
-        SubjectsErased { people, by: order.by, dropped: eraser.dropped, seconds }.emit(context.telemetry);
+        let counted = context.elsewhere.dropped;
+        SubjectsErased { people, by: order.by, dropped: eraser.dropped + counted, counted, seconds }
+            .emit(context.telemetry);
     }
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     Ok(Receipt {
         subjects: order.people.len() as u64,
         dry_run: order.dry_run,
         removed: eraser.removed,
-        dropped_records: eraser.dropped,
+        dropped_records: eraser.dropped + context.elsewhere.dropped,
         follows: texts(&FOLLOWS),
         kept: texts(&KEPT),
         not_recalled: texts(&NOT_RECALLED),
@@ -214,6 +248,10 @@ pub fn erase(store: &mut Store, context: &Context<'_>, order: &Order) -> Result<
 pub fn erase_at_rest(checked: &Checked, named: &NamedSubjects) -> Result<Receipt, ErasureError> {
     let Checked { config, schema, shapes, .. } = checked;
     let (mut store, keys, recovered) = open_at_rest(checked)?;
+    // Asked now: where a daemon has the directory, that one is asked.
+    if config.source.kind == SourceKind::Kafka && !named.dry_run {
+        return Err(ErasureError::InChangelog);
+    }
     let subjects = schema.subject.map(|a| Subjects::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let order = Order::new(named, "command", subjects.as_ref(), schema)?;
     if recovered.intent.is_some() {
@@ -222,6 +260,7 @@ pub fn erase_at_rest(checked: &Checked, named: &NamedSubjects) -> Result<Receipt
     let names = NameDigest::new(&DigestKey(keys.classes));
     let (digest, telemetry) = (|name: &str| names.digest(name), checked.telemetry());
     let window_records = config.plan.window_records as u64;
-    let context = Context { schema, shapes, digest: &digest, window_records, telemetry: &telemetry };
+    let elsewhere = Elsewhere::default();
+    let context = Context { schema, shapes, digest: &digest, window_records, telemetry: &telemetry, elsewhere };
     Ok(erase(&mut store, &context, &order)?)
 }

@@ -81,6 +81,8 @@ impl TopicReader {
     /// Starts the thread.
     pub fn start(topic: ErasureTopic) -> Result<Self, ErasureTopicError> {
         let (sender, requests) = Requests::channel(1);
+        // Unknown until the topic has been looked at.
+        ErasureLag(None).emit(&topic.telemetry);
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let body = move || topic.read(&sender, &|| over.load(Ordering::Acquire));

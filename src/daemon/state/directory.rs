@@ -51,7 +51,7 @@ pub enum StateError {
     )]
     OtherSeries(PathBuf),
     #[error(
-        "state directory {path} is damaged: {what} (restore it from a backup; starting with a new directory forgets what has been released)"
+        "state directory {path} is damaged: {what} (restore it from a backup; with a topic as the source start with a new directory; of a job over files that forgets what has been released)"
     )]
     Damaged { path: PathBuf, what: String },
     #[error(
@@ -59,9 +59,15 @@ pub enum StateError {
     )]
     OtherMarker { path: PathBuf, what: String },
     #[error(
-        "state directory {path} is new, but group {group:?} has released before: what was released of each subject is not known here, so limits per subject and window begin anew, and records that waited in an earlier state are lost with it (restore the directory, or accept it with --accept-new-state, as for a further instance of the group)"
+        "topic {topic:?} holds entries of group {group:?} that cannot be read: they were written under another secret, or by another version (give all instances of a group one secret with state.secret_file or THRONG_SECRET, or use another group with a new topic)"
     )]
-    NoMemory { path: PathBuf, group: String },
+    OtherChangelog { topic: String, group: String },
+    #[error("the changelog of the group belongs to {0} (go back to it, or use another group with a new topic)")]
+    OtherBinding(&'static str),
+    #[error(
+        "partition {partition} of topic {topic:?} goes on at offset {offset}, but the changelog knows of records up to {known} only: it has lost entries, or the offsets were set forward. Limits per subject and window may have been lost with them (set the offsets back, or accept it with --accept-rewind)"
+    )]
+    ShortChangelog { topic: String, partition: i32, offset: i64, known: i64 },
     #[error("state directory {path}: whether its last batch left cannot be told: {what}")]
     Marker { path: PathBuf, what: String },
     #[error(
@@ -103,7 +109,9 @@ impl StateError {
                 | Self::OtherSink(_)
                 | Self::OtherGroups { .. }
                 | Self::OtherSeries(_)
-                | Self::NoMemory { .. }
+                | Self::OtherChangelog { .. }
+                | Self::OtherBinding(_)
+                | Self::ShortChangelog { .. }
                 | Self::Version { .. }
         )
     }
@@ -113,7 +121,7 @@ impl StateError {
 const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
-pub const FORMAT: u32 = 7;
+pub const FORMAT: u32 = 8;
 
 /// The first database of a directory.
 pub(super) const FIRST: &str = "db";

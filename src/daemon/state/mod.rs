@@ -8,6 +8,7 @@
 pub mod databases;
 pub mod directory;
 pub mod disk;
+pub mod entries;
 mod keeper;
 pub mod numbered;
 pub mod profile_journal;

@@ -6,6 +6,7 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::reference::ReferenceCounts;
 use crate::anonymity::series::SeriesChanges;
 use crate::daemon::engine::clock::Anchor;
+use crate::io::input::Place;
 use crate::io::profiles::Cells;
 use crate::ledger::delta::LedgerDelta;
 use crate::records::raw::Coordinate;
@@ -13,6 +14,7 @@ use crate::release::sink::Positions;
 use crate::start::findings::Met;
 use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Where the stream stands after a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +77,38 @@ pub enum Occasion {
     Prime,
 }
 
+impl Intent {
+    /// The same without the entries that the changelog keeps.
+    #[must_use]
+    pub fn without_entries(&self) -> Self {
+        Self {
+            attempt: self.attempt,
+            ranges: self.ranges.clone(),
+            last: self.last,
+            all: self.all,
+            after: self.after.clone(),
+            ledger: None,
+            sampled: self.sampled.clone(),
+            held: Vec::new(),
+            settled: self.settled.clone(),
+            plan: self.plan.clone(),
+            baseline: self.baseline.clone(),
+            evidence: self.evidence.clone(),
+            references: self.references.clone(),
+            met: self.met.clone(),
+            profiles: self.profiles,
+            series: None,
+        }
+    }
+
+    /// Partitions whose records it treats: those that it reads, and those of the rows that come along.
+    #[must_use]
+    pub fn places(&self) -> BTreeSet<Place> {
+        let read = self.ranges.iter().map(|range| (range.topic, range.partition));
+        read.chain(self.settled.iter().map(|(_, at)| at.place())).collect()
+    }
+}
+
 impl Occasion {
     /// The name in the log.
     #[must_use]
@@ -117,6 +151,14 @@ pub struct KeptRow {
     pub parts: Option<Vec<Part>>,
     /// Canonical texts, one an attribute: codes do not outlive the process.
     pub cells: Vec<String>,
+}
+
+impl KeptRow {
+    /// Order in which a batch takes rows: their numbers may be equal where two instances have given them.
+    #[must_use]
+    pub fn rank(&self) -> (u64, Coordinate) {
+        (self.ordinal, self.coordinate)
+    }
 }
 
 /// A profile that is set, or goes.
@@ -163,8 +205,8 @@ pub struct Intent {
     pub sampled: Vec<KeptRow>,
     /// Rows that begin or go on waiting.
     pub held: Vec<KeptRow>,
-    /// Ordinals of rows that waited before it and no longer do.
-    pub settled: Vec<u64>,
+    /// Rows that waited before it and come along: number and coordinate.
+    pub settled: Vec<(u64, Coordinate)>,
     /// A plan first used by this batch.
     pub plan: Option<Plan>,
     /// What the window looked like then.

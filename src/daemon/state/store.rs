@@ -77,6 +77,8 @@ pub struct Store {
     known: Known,
     /// Bytes sealed for the next write.
     unwritten: Cell<usize>,
+    /// The changelog keeps what concerns people; the directory keeps what an instance learns and intends.
+    in_log: bool,
     /// Goes with the store: nothing is written to it.
     temporary: Option<TempDir>,
     /// The name of the database before this one, a copy of it, which is still in force.
@@ -153,6 +155,7 @@ impl Store {
             id,
             known: Known::default(),
             unwritten: Cell::new(0),
+            in_log: false,
             temporary: None,
             copied_from: None,
             _lock: lock,
@@ -239,8 +242,8 @@ impl Store {
         sealed
     }
 
-    /// Writes where the stream stands before its first batch.
-    pub fn begin(&mut self, progress: &Progress) -> Result<(), StateError> {
+    /// Writes where the stream stands between two batches.
+    pub fn note_progress(&mut self, progress: &Progress) -> Result<(), StateError> {
         let mut batch = sled::Batch::default();
         batch.insert(PROGRESS, self.seal(PROGRESS, progress));
         self.commit(batch)

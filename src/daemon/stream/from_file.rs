@@ -100,19 +100,19 @@ pub fn run_file(
         let mut source = FileReadAhead::new(receiver, is_job, stop);
         let mut nothing = NoSink;
         let sink: &mut dyn Sink = sink.as_mut().map_or(&mut nothing, |sink| sink);
-        let (engine, max_age) = (&mut engine, config.batch.max_age);
         Run {
             source: &mut source,
-            engine,
+            engine: &mut engine,
             sink,
             telemetry,
             clock,
-            max_age,
+            max_age: config.batch.max_age,
             retry: None,
             erasures: supervision.erasures,
             erasure_topic: None,
             all_partitions: None,
             assigned: BTreeSet::new(),
+            restore: None,
             next: supervision.next,
             stop,
         }

@@ -2,24 +2,25 @@
 
 use super::kafka_source::{Group, KafkaSource};
 use super::profiles;
-use super::run::{Run, StreamError};
+use super::restore::{Changelog, Restore};
+use super::run::Run;
 use super::supervision::Supervision;
 use super::to_kafka::{PATIENCE, check_marker, has_left, outputs, transactional_id};
 use crate::config::Config;
+use crate::daemon::engine::Engine;
 use crate::daemon::engine::assemble::{Assembled, assemble, state_clock};
 use crate::daemon::engine::clock::StateClock;
-use crate::daemon::engine::{BatchError, Engine};
 use crate::daemon::erasure::topic::{ErasureTopic, TopicReader};
 use crate::daemon::run_error::RunError;
-use crate::daemon::state::directory::{self, StateError};
+use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::io::input::Origin;
 use crate::io::kafka::GroupMetadata;
+use crate::io::kafka::changelog;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::{Ending, FeedConsumer, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
-use crate::io::kafka::offsets;
 use crate::io::kafka::reader::Reader;
 use crate::io::kafka::refusal::Refusal;
 use crate::io::kafka::transaction::TransactionalSink;
@@ -32,7 +33,7 @@ use crate::start::messages::messages;
 use crate::start::registered::register;
 use crate::telemetry::{SourceLost, SourceRefused, Telemetry};
 use rdkafka::consumer::Consumer;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -121,23 +122,18 @@ pub fn run_kafka(
     let mut wanted: Vec<&str> = config.source.topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.extend(config.erasure.is_on().then_some(config.erasure.topic.as_str()));
-    wanted.push(&config.sink.commits_topic);
+    wanted.push(&config.sink.changelog_topic);
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
     };
-    let commit_partitions = partitions.last().copied().unwrap_or(1);
-    let all: i32 = partitions.iter().take(topics.len()).sum();
+    let source_partitions = &partitions[..topics.len()];
+    let most = source_partitions.iter().max().copied().unwrap_or(0);
+    changelog::expect_partitions(&start.sink, &config.sink.changelog_topic, most, PATIENCE)?;
+    let all: i32 = source_partitions.iter().sum();
     start.all_partitions = checked.series.as_ref().map(|_| usize::try_from(all).unwrap_or(0));
-    if directory::must_exist(&config.state.path).is_err() && start.has_released(commit_partitions)? {
-        let (path, group) = (config.state.path.clone(), config.source.group.clone());
-        if !options.accept_new_state {
-            return Err(StateError::NoMemory { path, group }.into());
-        }
-        tracing::warn!(path = %path.display(), group, "the state is new although its group has released before: limits per subject and window begin anew");
-    }
     let mut opened: Option<TransactionalSink> = None;
     let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<Marker, KafkaFailure> {
-        let (sink, last) = start.open_sink(id, commit_partitions)?;
+        let (sink, last) = start.open_sink(id)?;
         *opened = Some(sink);
         Ok(last)
     };
@@ -165,41 +161,16 @@ pub fn run_kafka(
     };
     check_marker(&config, engine.progress().sequence, committed)?;
     let mut sink = opened.ok_or(RunError::Panicked)?;
-    if !options.accept_rewind {
-        refuse_rewind(&engine.progress().positions, &start.cluster, &config.source.group, &topics)?;
-    }
     if !profiles::begin(&mut engine, intent.as_ref(), (&config, &schema, &file), &start.cluster, telemetry, stop)? {
         return Ok(engine.findings());
     }
     let erasure_topic = start.erasure_topic(&engine)?;
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
-    start.stream(&mut engine, intent, &mut sink, (clock, erasure_topic), supervision)?;
+    engine.publish_with(start.all_partitions);
+    let restore = start.restore(&engine, options.accept_rewind);
+    start.stream(&mut engine, intent, &mut sink, (clock, erasure_topic, restore), supervision)?;
     Ok(engine.findings())
-}
-
-/// Refuses a group whose offsets lie before what this state has released. Offsets that cannot be learnt now (another
-/// instance's open transaction may hide them) are looked at again with the first batch.
-fn refuse_rewind(
-    positions: &BTreeMap<(u16, i32), i64>,
-    cluster: &Cluster,
-    group: &str,
-    topics: &[String],
-) -> Result<(), RunError> {
-    let ours: Vec<_> = positions.iter().filter(|((topic, _), _)| usize::from(*topic) < topics.len()).collect();
-    let places: Vec<(&str, i32)> = ours.iter().map(|((t, p), _)| (topics[usize::from(*t)].as_str(), *p)).collect();
-    let committed = match offsets::committed(cluster, group, &places, PATIENCE / 3) {
-        Ok(committed) => committed,
-        Err(denied @ KafkaFailure::Denied { .. }) => return Err(denied.into()),
-        Err(_) => return Ok(()),
-    };
-    for ((&(topic, partition), &position), offset) in ours.into_iter().zip(committed) {
-        if let Some(offset) = offset.filter(|o| *o < position) {
-            let rewound = BatchError::Rewound { topic, partition, offset, position };
-            return Err(StreamError::from(rewound).into());
-        }
-    }
-    Ok(())
 }
 
 /// Tells of a refusal that was not heard before.
@@ -245,7 +216,7 @@ impl Start<'_> {
     }
 
     /// A sink for the state `id`, and the last batch that it knows to be committed.
-    fn open_sink(&self, id: &str, commit_partitions: i32) -> Result<(TransactionalSink, Marker), KafkaFailure> {
+    fn open_sink(&self, id: &str) -> Result<(TransactionalSink, Marker), KafkaFailure> {
         let (config, cluster) = (self.config, &self.sink);
         let transactional_id = transactional_id(&config.source.group, id);
         let attributes = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
@@ -253,20 +224,25 @@ impl Start<'_> {
         let (group, stop) = (self.group(), Arc::clone(self.stop));
         // The order matters: fencing the older self settles its open transaction, and only then is the marker final.
         let sink = TransactionalSink::open(cluster, &transactional_id, outputs, group, stop, PATIENCE)?;
-        let last = self.last_marker(id, commit_partitions)?;
+        let last = marker::last_committed(cluster, &config.sink.changelog_topic, &transactional_id, PATIENCE)?;
         Ok((sink, last))
     }
 
-    /// The last batch of the state `id` that is known to be committed.
-    fn last_marker(&self, id: &str, commit_partitions: i32) -> Result<Marker, KafkaFailure> {
-        let (topic, id) = (&self.config.sink.commits_topic, transactional_id(&self.config.source.group, id));
-        marker::last_committed(&self.sink, topic, &id, commit_partitions, PATIENCE)
-    }
-
-    /// Whether any state of the group has released.
-    fn has_released(&self, commit_partitions: i32) -> Result<bool, KafkaFailure> {
-        let (topic, ids) = (&self.config.sink.commits_topic, transactional_id(&self.config.source.group, ""));
-        marker::has_any(&self.sink, topic, &ids, commit_partitions, PATIENCE)
+    /// Reads the state of partitions that come.
+    fn restore(&self, engine: &Engine, accepts: bool) -> Option<Restore> {
+        let config = self.config;
+        let codec = engine.entry_codec()?.clone();
+        Some(Restore::new(Changelog {
+            source: self.cluster.clone(),
+            group: config.source.group.clone(),
+            topics: config.source.topics.clone(),
+            cluster: self.sink.clone(),
+            topic: config.sink.changelog_topic.clone(),
+            codec,
+            // The stand-in does not keep what a group has committed.
+            refuses_short: !self.stand_in,
+            accepts: accepts && !self.stand_in,
+        }))
     }
 
     /// In whose name offsets are committed: that of the consumer as a member of its group.
@@ -287,7 +263,7 @@ impl Start<'_> {
         engine: &mut Engine,
         intent: Option<Intent>,
         sink: &mut TransactionalSink,
-        (clock, erasure_topic): (StateClock, Option<TopicReader>),
+        (clock, erasure_topic, restore): (StateClock, Option<TopicReader>, Option<Restore>),
         supervision: &mut Supervision<'_>,
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
@@ -355,6 +331,7 @@ impl Start<'_> {
                 erasure_topic,
                 all_partitions: self.all_partitions,
                 assigned: BTreeSet::new(),
+                restore,
                 next: supervision.next,
                 stop,
             }

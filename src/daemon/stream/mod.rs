@@ -7,6 +7,7 @@
 //! | `file_source`, `kafka_source` | files and topics as sources |
 //! | `from_file`, `from_kafka` | a daemon's parts, put together by the kind of its source |
 //! | `supervision` | what a pipeline shares with the process |
+//! | `restore` | the state of partitions that come, from the changelog |
 //! | `profiles` | the profiles that records are joined to, at the start |
 //! | `to_kafka` | what every sink into a topic needs |
 
@@ -15,6 +16,7 @@ mod from_file;
 mod from_kafka;
 mod kafka_source;
 mod profiles;
+mod restore;
 pub mod run;
 pub mod source;
 mod supervision;

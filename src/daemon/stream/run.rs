@@ -3,6 +3,7 @@
 //! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
 //! source, a revocation to settle, a rewind after an abort, or the end.
 
+use super::restore::{Restore, RestoreError};
 use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::clock::StateClock;
 use crate::daemon::engine::{BatchError, Engine, Settling, Turn};
@@ -48,6 +49,15 @@ pub enum StreamError {
     ErasureTopic(#[from] ErasureTopicError),
 }
 
+impl From<RestoreError> for StreamError {
+    fn from(error: RestoreError) -> Self {
+        match error {
+            RestoreError::Kafka(failure) => Self::Source(failure.into()),
+            RestoreError::State(error) => Self::State(error),
+        }
+    }
+}
+
 /// How far files have been read, for a progress bar.
 pub trait Watcher: Sync {
     /// Called now and then with the bytes that have been read of all files.
@@ -69,6 +79,9 @@ const BRIEFLY: Duration = Duration::from_millis(20);
 /// waits; at the end, as long as anything there.
 const LETTING_GO: Duration = Duration::from_secs(100);
 const PARTING: Duration = Duration::from_secs(15);
+
+/// An instance that has no partition for so long is a standby.
+const STANDBY: Duration = Duration::from_secs(30);
 
 /// How often an instance without partitions asks whether somebody else has read on where its batch is to be repeated.
 const ASKING: Duration = Duration::from_secs(10);
@@ -97,6 +110,8 @@ pub struct Run<'a> {
     pub all_partitions: Option<usize>,
     /// Partitions that it reads.
     pub assigned: BTreeSet<Place>,
+    /// Reads the state of partitions that come; none where the source is a file.
+    pub restore: Option<Restore>,
     /// Holds the configuration for which this run is to end; none as long as it is to go on.
     pub next: &'a Receiver<NextConfig>,
     /// Set when the daemon is to end.
@@ -124,7 +139,7 @@ impl Run<'_> {
     /// See [`StreamError`]. Nothing is half released: everything up to the last committed batch stays, and the next run
     /// continues behind it.
     pub fn run(mut self) -> Result<(), StreamError> {
-        let outcome = self.stream();
+        let outcome = self.stream().and_then(|()| Ok(self.engine.let_all_go()?));
         // Whatever ends us, somebody else reads on from the committed offsets; of a file there are none.
         let stood = if self.source.is_live() { self.stand(PARTING) } else { Ok(()) };
         match (outcome, stood) {
@@ -143,14 +158,21 @@ impl Run<'_> {
 
     fn stream(&mut self) -> Result<(), StreamError> {
         let mut attempts = 0;
+        // A batch came while the state of its partitions was not known: it is read again.
+        let mut is_dropped = false;
+        let begun = Instant::now();
+        // A batch without records only changes the changelog, and nobody has seen anything of it.
+        let empty = self.retry.take_if(|retry| self.restore.is_some() && retry.places().is_empty());
+        self.give_up(empty)?;
         let mut quiet_since = Instant::now();
         let mut asked_at = None;
         if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|ranges| !ranges.is_empty()) {
             self.source.rewind(None, ranges)?;
         }
         loop {
+            let is_restored = self.follow_partitions(&mut is_dropped)?;
             // An aborted settling may have been seen, and other records could take the held ones along: nothing comes before it.
-            if let Some(intent) = self.retry.take_if(|retry| retry.ranges.is_empty()) {
+            if let Some(intent) = self.retry.take_if(|retry| is_restored && retry.ranges.is_empty()) {
                 self.settle_again(intent)?;
                 attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
                 if attempts >= ATTEMPTS {
@@ -162,7 +184,11 @@ impl Run<'_> {
                     continue;
                 }
             }
-            self.erase_requested()?;
+            // A name that is acted on before partitions have come would be missed in them.
+            let waits = self.restore.is_some() && self.assigned.is_empty() && begun.elapsed() < STANDBY;
+            if is_restored && !waits {
+                self.erase_requested()?;
+            }
             // A batch that is to be repeated is repeated under the policy that it was tried with.
             if self.retry.is_none() && !self.next.is_empty() {
                 crash_point("reload-begun");
@@ -175,6 +201,7 @@ impl Run<'_> {
                 self.engine.flush()?;
             }
             match next? {
+                Next::Batch(_, None) if !self.has_state() => is_dropped = true,
                 Next::Batch(turn, last) => {
                     quiet_since = Instant::now();
                     attempts = match self.batch(turn, last)? {
@@ -190,7 +217,7 @@ impl Run<'_> {
                 }
                 Next::Notice(notice) => self.hear(notice)?,
                 Next::Nothing => {
-                    self.give_up_what_others_have(&mut asked_at)?;
+                    self.give_up_what_others_have(begun, &mut asked_at)?;
                     if self.retry.is_none() {
                         self.engine.take_updates_between_batches()?;
                     }
@@ -198,7 +225,7 @@ impl Run<'_> {
                         self.engine.flush()?;
                     }
                     let silent = self.source.is_live() && quiet_since.elapsed() >= self.max_age;
-                    if silent && self.engine.has_due(self.clock.now()) {
+                    if silent && self.is_whole() && self.engine.has_due(self.clock.now()) {
                         self.settle(|_| true, Settling::Quiet, None)?;
                         quiet_since = Instant::now();
                     }
@@ -206,10 +233,54 @@ impl Run<'_> {
                 Next::End(settling) => {
                     let aborted = self.retry.take_if(|retry| self.source.has_passed(&ranges_of(retry)));
                     self.give_up(aborted)?;
+                    if !self.is_whole() {
+                        return Ok(self.engine.flush()?);
+                    }
                     return self.settle(|_| true, settling, None);
                 }
             }
         }
+    }
+
+    /// Whether the state of all assigned partitions is known.
+    fn has_state(&self) -> bool {
+        self.restore.as_ref().is_none_or(|restore| restore.has_all(&self.assigned))
+    }
+
+    /// Whether what waits may be settled, and series may be published: not while some of the state is with others.
+    fn is_whole(&self) -> bool {
+        self.has_state() && self.all_partitions.is_none_or(|all| self.assigned.len() >= all)
+    }
+
+    /// Takes over the state of partitions that have come. True where nothing is missing, and what is to be repeated can be.
+    fn follow_partitions(&mut self, is_dropped: &mut bool) -> Result<bool, StreamError> {
+        let Some(restore) = &mut self.restore else { return Ok(true) };
+        let restored = restore.turn(&self.assigned)?;
+        let mut reads_again = *is_dropped && restore.has_all(&self.assigned);
+        if let Some((restored, places)) = restored {
+            // Whoever has processed one of its partitions since may have tried its records in another batch.
+            let assigned = &self.assigned;
+            let engine = &self.engine;
+            let is_ours =
+                |of: &BTreeSet<Place>| of.is_subset(assigned) && engine.is_author(&(of & &places), &restored.progress);
+            let moved = self.retry.take_if(|retry| !is_ours(&retry.places()));
+            self.give_up(moved)?;
+            // What has expired since counts for a batch that is repeated with its clock.
+            let now = self.clock.now().age_ms;
+            let age_ms = self.retry.as_ref().map_or(now, |retry| now.min(retry.after.age_ms));
+            self.engine.take_partitions_over(restored, &places, age_ms)?;
+            let settled = self.retry.take_if(|retry| !self.engine.has_all_waiting(retry));
+            self.give_up(settled)?;
+            reads_again = true;
+        }
+        if reads_again {
+            *is_dropped = false;
+            self.source.rewind(None, self.retry.as_ref().map(ranges_of).unwrap_or_default())?;
+        }
+        if self.retry.is_none() && self.has_state() && self.engine.has_pending_changes() {
+            self.engine.make_pending_changes(self.sink, self.clock.now())?;
+        }
+        Ok(self.has_state() && self.retry.as_ref().is_none_or(|retry| retry.places().is_subset(&self.assigned)))
     }
 
     /// Erases people who are named in a request. While a batch is to be repeated requests wait: that batch is what it was.
@@ -220,7 +291,7 @@ impl Run<'_> {
         let from_topic = self.erasure_topic.as_mut().map_or(Ok(None), TopicReader::next_request)?;
         for (request, answer) in from_topic.into_iter().chain(self.erasures.try_recv()) {
             // The client may have gone; it may ask again.
-            drop(answer.send(self.engine.erase(request)?));
+            drop(answer.send(self.engine.erase(request, self.sink, self.clock.now())?));
         }
         Ok(())
     }
@@ -280,9 +351,7 @@ impl Run<'_> {
         match notice {
             Notice::Revoked { places, is_lost, acknowledge } => {
                 self.assigned.retain(|place| !places.contains(place));
-                if !is_lost {
-                    self.settle_places(&places)?;
-                }
+                self.let_go(&places)?;
                 // Nothing of lost ones may be under way in the next generation, either: it would be taken for ours.
                 self.stand(LETTING_GO)?;
                 let gone = places.len() as u64;
@@ -295,6 +364,9 @@ impl Run<'_> {
             }
             Notice::Assigned { places } => {
                 Rebalanced { assigned: places.len() as u64, revoked: 0, lost: 0 }.emit(self.telemetry);
+                // One that is ours already has come anew.
+                let again: Vec<Place> = places.iter().filter(|place| self.assigned.contains(place)).copied().collect();
+                self.let_go(&again)?;
                 self.assigned.extend(places);
             }
             Notice::CannotReplay { .. } => {
@@ -305,24 +377,31 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Releases or suppresses what is held from partitions that are being taken away, while they are still ours.
-    fn settle_places(&mut self, places: &[Place]) -> Result<(), StreamError> {
-        // A batch whose partition goes is not repeated here.
-        let aborted = self.retry.take_if(|retry| ranges_of(retry).keys().any(|place| places.contains(place)));
-        self.give_up(aborted)?;
-        let of = |c: Coordinate| places.contains(&(c.topic, c.partition));
-        self.settle(of, Settling::Revoked, None)
+    /// Forgets the state of partitions: others have them now, or they come anew. A batch with any of them is not repeated here, also where
+    /// they come back: somebody may have tried its records in another batch.
+    fn let_go(&mut self, places: &[Place]) -> Result<(), StreamError> {
+        if let Some(restore) = &mut self.restore {
+            restore.forget(places);
+        }
+        let is_gone = self.retry.take_if(|retry| retry.places().iter().any(|place| places.contains(place)));
+        self.give_up(is_gone)?;
+        self.engine.let_partitions_go(&places.iter().copied().collect());
+        Ok(())
     }
 
     /// A batch that is to be repeated waits for its partitions. Where all of them are with others, and stay there, it would wait for ever, and
     /// with it whatever is done between batches alone.
-    fn give_up_what_others_have(&mut self, asked_at: &mut Option<Instant>) -> Result<(), StreamError> {
+    fn give_up_what_others_have(&mut self, begun: Instant, asked_at: &mut Option<Instant>) -> Result<(), StreamError> {
         let waits = self.retry.is_some() && !self.source.has_partitions();
         if !waits || asked_at.is_some_and(|asked: Instant| asked.elapsed() < ASKING) {
             return Ok(());
         }
         *asked_at = Some(Instant::now());
-        let passed = self.retry.take_if(|retry| self.source.has_passed(&ranges_of(retry)));
+        // One that only settles has no range to ask for.
+        let is_standby = begun.elapsed() >= STANDBY;
+        let passed = self.retry.take_if(|retry| {
+            if retry.ranges.is_empty() { is_standby } else { self.source.has_passed(&ranges_of(retry)) }
+        });
         if passed.is_some() {
             // Whatever the reader has of it is void.
             self.source.rewind(None, Ranges::new())?;
@@ -337,7 +416,7 @@ impl Run<'_> {
 
     /// Repeats a settling that was aborted, perhaps in the process before this one.
     fn settle_again(&mut self, intent: Intent) -> Result<(), StreamError> {
-        let settled = self.engine.held_places(&intent.settled);
+        let settled: BTreeSet<Coordinate> = intent.settled.iter().map(|(_, at)| *at).collect();
         let settling = if self.source.is_live() { Settling::Quiet } else { Settling::EndOfStream };
         self.settle(|c| settled.contains(&c), settling, Some(intent))
     }
@@ -354,7 +433,6 @@ impl Run<'_> {
         if retry.is_none() && (self.retry.is_some() || !self.engine.read_profiles(&AtomicBool::new(true))?) {
             return Ok(self.engine.flush()?);
         }
-        let reason = if settling == Settling::Revoked { AbortReason::Revoked } else { AbortReason::Transaction };
         let attempts = if settling == Settling::EndOfStream { ATTEMPTS } else { SETTLING_ATTEMPTS };
         for attempt in 1..=attempts {
             match self.engine.settle(&of, settling, retry.as_ref(), self.sink, self.clock.now()) {
@@ -365,7 +443,7 @@ impl Run<'_> {
                 // At the end of a stream nothing comes that could settle it later.
                 Err(error @ BatchError::Aborted { .. }) if attempt == ATTEMPTS => return Err(error.into()),
                 Err(BatchError::Aborted { intent, .. }) => {
-                    BatchAborted { reason }.emit(self.telemetry);
+                    BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
                     retry = Some(*intent);
                 }
                 Err(error) => return Err(self.refused(error)),

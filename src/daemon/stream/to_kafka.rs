@@ -5,7 +5,8 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::marker::Marker;
-use crate::io::kafka::transaction::{OutputTopic, Outputs};
+use crate::io::kafka::topic::OutputTopic;
+use crate::io::kafka::transaction::Outputs;
 use std::time::Duration;
 
 /// How long a start waits for a cluster before it says so and tries again.
@@ -39,8 +40,8 @@ pub(super) fn outputs(
     };
     let audit = config.sink.audit().map(topic).transpose()?;
     let (group, sources) = (config.source.group.clone(), config.source.topics.clone());
-    let commits = config.sink.commits_topic.clone();
-    Ok(Outputs { sinks, dead_letters, audit, commits, sources, group, keeps_offsets, attributes })
+    let changelog = config.sink.changelog_topic.clone();
+    Ok(Outputs { sinks, dead_letters, audit, changelog, sources, group, keeps_offsets, attributes })
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state
@@ -56,7 +57,7 @@ pub(super) fn check_marker(config: &Config, sequence: u64, marker: Marker) -> Re
         path: config.state.path.clone(),
         what: format!(
             "it ends at batch {sequence}, but {:?} knows of {committed} as the last (was `source.group` changed, the topic emptied, or the directory restored?)",
-            config.sink.commits_topic
+            config.sink.changelog_topic
         ),
     })
 }
@@ -66,10 +67,8 @@ pub(super) fn check_marker(config: &Config, sequence: u64, marker: Marker) -> Re
 pub(super) fn has_left(config: &Config, intent: &Intent, last: Marker) -> Result<bool, StateError> {
     let sequence = intent.after.sequence;
     if sequence > last.sequence + 1 {
-        let what = format!(
-            "the commits topic has no marker of batch {} (was it deleted, or is it another topic?)",
-            sequence - 1
-        );
+        let what =
+            format!("the changelog has no marker of batch {} (was it deleted, or is it another topic?)", sequence - 1);
         return Err(StateError::Marker { path: config.state.path.clone(), what });
     }
     if sequence > last.sequence {
@@ -102,7 +101,7 @@ mod tests {
             let refused = check_marker(&config, 7, Marker { sequence, attempt: 1 }).expect_err("another state's");
             let told = refused.to_string();
             assert!(
-                told.contains(&format!("it ends at batch 7, but \"throng.commits\" knows of {sequence} as the last")),
+                told.contains(&format!("it ends at batch 7, but \"throng.changelog\" knows of {sequence} as the last")),
                 "{told}"
             );
             assert!(told.contains("--accept-rewind does not accept this") && !told.contains("damaged"), "{told}");

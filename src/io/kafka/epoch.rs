@@ -91,14 +91,14 @@ impl Epochs {
     pub fn open(
         cluster: &Cluster,
         transactional_id: &str,
-        commits: &str,
+        changelog: &str,
         written: Vec<String>,
         standing: Option<Standing>,
         patience: Duration,
     ) -> Result<Self, KafkaFailure> {
         let over = Arc::new(AtomicBool::new(false));
         let mut topics = written;
-        topics.push(commits.to_owned());
+        topics.push(changelog.to_owned());
         let maker = Maker {
             cluster: cluster.clone(),
             transactional_id: transactional_id.to_owned(),
@@ -108,7 +108,7 @@ impl Epochs {
         };
         let deadline = Instant::now() + patience;
         let first = maker.make(|| Instant::now() >= deadline)?;
-        let watch = Watch::begin(cluster, commits, transactional_id, patience)?;
+        let watch = Watch::begin(cluster, changelog, transactional_id)?;
         let (used, used_out) = crossbeam_channel::unbounded();
         let (made_in, made) = crossbeam_channel::unbounded();
         let maker = std::thread::spawn(move || maker.serve(watch, &used_out, &made_in));

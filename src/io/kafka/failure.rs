@@ -25,6 +25,10 @@ pub enum KafkaFailure {
     #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
     MissingTopic { brokers: String, topic: String },
     #[error(
+        "topic {topic:?} has {partitions} partitions and needs {needed}, one for markers and one for each partition of the source topic with the most (kafka-topics.sh --alter --topic {topic} --partitions {needed})"
+    )]
+    TooFewPartitions { topic: String, partitions: i32, needed: i32 },
+    #[error(
         "topic {topic:?}: another instance's open transaction has hidden what we have written there for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
     )]
     Undecided { topic: String, seconds: u64 },
@@ -58,6 +62,7 @@ impl KafkaFailure {
         matches!(
             self,
             Self::MissingTopic { .. }
+                | Self::TooFewPartitions { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
                 | Self::Files { .. }
@@ -65,6 +70,11 @@ impl KafkaFailure {
                 | Self::Refused { .. }
                 | Self::Denied { .. }
         )
+    }
+
+    /// Whether asking again changes nothing.
+    pub fn is_denial(&self) -> bool {
+        matches!(self, Self::Denied { .. } | Self::ReaderPanicked)
     }
 
     /// Whether waiting helps: nobody answers now, or there is no token now.

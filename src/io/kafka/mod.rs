@@ -1,5 +1,6 @@
 //! Kafka: the consumer that feeds batches, topics that are read whole, and the transaction that a batch leaves in.
 
+pub mod changelog;
 pub mod connection;
 mod epoch;
 pub(in crate::io) mod failure;
@@ -19,6 +20,7 @@ mod reports;
 pub mod sampled;
 mod standing;
 mod token;
+pub mod topic;
 pub mod transaction;
 pub mod whole;
 

@@ -1,10 +1,12 @@
 //! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
 
+use super::changelog::{MARKERS, partition_of};
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
 use super::marker::Marker;
 use super::producer::{PARTING, STEP, Writer, classify, ended, retried};
 use super::standing::{GroupMetadata, Sent, Standing, listed};
+use super::topic::OutputTopic;
 use crate::anonymity::series::RowFormat;
 use crate::faults::crash_point;
 use crate::io::dead_letter::DeadLetter;
@@ -16,15 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A topic to write to.
-#[derive(Clone, Debug)]
-pub struct OutputTopic {
-    /// Its name.
-    pub name: String,
-    /// How many partitions it has.
-    pub partitions: i32,
-}
-
 /// Where a batch leaves to.
 pub struct Outputs {
     /// Fragments: a topic for each group, of which several may be the same, or one for joined rows; none where nothing leaves.
@@ -33,8 +26,8 @@ pub struct Outputs {
     pub dead_letters: Option<OutputTopic>,
     /// Topic of audit records; none where none are configured.
     pub audit: Option<OutputTopic>,
-    /// The topic of the markers.
-    pub commits: String,
+    /// The changelog: markers, and the state of each source partition.
+    pub changelog: String,
     /// Names of the source topics, by index; empty when the source is no topic of this cluster.
     pub sources: Vec<String>,
     /// The group that reads them.
@@ -98,7 +91,7 @@ impl TransactionalSink {
         let is_looked_for = outputs.keeps_offsets && !outputs.sources.is_empty();
         let standing = is_looked_for.then(|| Standing::open(cluster, &outputs.group, Arc::clone(&group)));
         let standing = standing.transpose()?;
-        let epochs = Epochs::open(cluster, transactional_id, &outputs.commits, written, standing, patience)?;
+        let epochs = Epochs::open(cluster, transactional_id, &outputs.changelog, written, standing, patience)?;
         Ok(Self { epochs, transactional_id: transactional_id.to_owned(), outputs, group, stop, bytes_out: 0 })
     }
 
@@ -184,12 +177,21 @@ impl Attempt<'_> {
             let record = BaseRecord::<[u8], [u8]>::to(&topic.name).key(audit.key.as_bytes()).partition(0);
             self.send(record.payload(&audit.line).timestamp(envelope.clock_ms))?;
         }
+        for entry in envelope.changelog {
+            let record = BaseRecord::<[u8], [u8]>::to(&outputs.changelog).key(&entry.key);
+            let record = record.partition(partition_of(entry.source_partition)).timestamp(envelope.clock_ms);
+            self.send(match &entry.value {
+                Some(value) => record.payload(value),
+                None => record,
+            })?;
+        }
         self.send_marker(marker, envelope.clock_ms)?;
         crash_point("produced");
-        self.send_offsets(sent)?;
-        crash_point("offsets-sent");
         self.flush()?;
         crash_point("acknowledged");
+        // Whoever finds these offsets finds the entries of the changelog before the end that it looks up next.
+        self.send_offsets(sent)?;
+        crash_point("offsets-sent");
         self.commit()?;
         crash_point("committed");
         Ok(bytes)
@@ -213,7 +215,8 @@ impl Attempt<'_> {
     fn send_marker(&self, marker: Marker, clock_ms: i64) -> Result<(), DeliveryError> {
         let TransactionalSink { outputs, transactional_id, .. } = self.sink;
         let body = marker.body();
-        let record = BaseRecord::<[u8], [u8]>::to(&outputs.commits).key(transactional_id.as_bytes());
+        let record =
+            BaseRecord::<[u8], [u8]>::to(&outputs.changelog).key(transactional_id.as_bytes()).partition(MARKERS);
         self.send(record.payload(body.as_bytes()).timestamp(clock_ms))
     }
 

@@ -55,8 +55,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 {{- if or .Values.strimzi.user.enabled .Values.strimzi.topics.enabled -}}
 {{- $kafka := .Values.kafka -}}
-{{- if or (not $kafka.source.topics) (not $kafka.sink.topic) (not $kafka.sink.deadLetterTopic) (not $kafka.sink.commitsTopic) (not $kafka.group) -}}
-{{- fail "strimzi needs kafka.group, kafka.source.topics, kafka.sink.topic, kafka.sink.deadLetterTopic and kafka.sink.commitsTopic: rights and topics are made of them" -}}
+{{- if or (not $kafka.source.topics) (not $kafka.sink.topic) (not $kafka.sink.deadLetterTopic) (not $kafka.sink.changelogTopic) (not $kafka.group) -}}
+{{- fail "strimzi needs kafka.group, kafka.source.topics, kafka.sink.topic, kafka.sink.deadLetterTopic and kafka.sink.changelogTopic: rights and topics are made of them" -}}
 {{- end -}}
 {{- if and (contains "{group}" $kafka.sink.topic) (not .Values.strimzi.topics.sink) -}}
 {{- fail "kafka.sink.topic has {group} in it: name the topics, one a group, in strimzi.topics.sink" -}}

@@ -10,9 +10,12 @@ impl Store {
         let Some(intent) = self.known.applied.take() else { return };
         self.write_profiles(batch);
         let sequence = intent.after.sequence;
-        let progress = intent.after;
+        let mut progress = intent.after;
+        if self.in_log {
+            progress.totals.let_go();
+        }
         batch.insert(PROGRESS, self.seal(PROGRESS, &progress));
-        // None where nothing is released: what the memory counts then has never left.
+        // None where nothing is released: what the memory counts then has never left. None where the changelog has it.
         if let Some(delta) = &intent.ledger {
             let key = numbered("delta", sequence);
             self.known.credit += 2 * delta.approximate_bytes();
@@ -27,7 +30,7 @@ impl Store {
         for key in self.known.forgotten.drain(..) {
             batch.remove(key);
         }
-        for ordinal in &intent.settled {
+        for (ordinal, _) in intent.settled.iter().filter(|_| !self.in_log) {
             batch.remove(numbered("held", *ordinal));
         }
         for row in &intent.held {

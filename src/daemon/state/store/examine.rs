@@ -116,7 +116,7 @@ mod tests {
         assert!(!path.exists(), "nothing was made");
         let mut ledger = Ledger::default();
         let (mut store, ..) = Store::open(&path, Some(SECRET), &mut ledger).expect("a state");
-        store.bind("a stream").and_then(|()| store.begin(&Progress::default())).expect("writes");
+        store.bind("a stream").and_then(|()| store.note_progress(&Progress::default())).expect("writes");
         let sound = store.examine(|_| ()).expect("a look");
         assert!(
             sound.values().all(|kind| kind.values == 1 && kind.sealed_otherwise + kind.unreadable == 0),

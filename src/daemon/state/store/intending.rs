@@ -52,7 +52,8 @@ impl Store {
         }
         let mut batch = sled::Batch::default();
         self.write_applied(&mut batch, ledger);
-        batch.insert(INTENT, self.seal(INTENT, intent));
+        let kept = self.in_log.then(|| intent.without_entries());
+        batch.insert(INTENT, self.seal(INTENT, kept.as_ref().unwrap_or(intent)));
         self.commit(batch)?;
         self.known.given_up = false;
         Ok(())
@@ -67,7 +68,13 @@ impl Store {
 
     /// Notes that the intended batch has left. Durable with the next [`intend`](Self::intend) or [`flush`](Self::flush).
     pub fn left(&mut self, intent: Intent) {
-        self.known.applied = Some(intent).filter(|_| self.temporary.is_none());
+        let kept = if self.in_log { Intent { ledger: None, held: Vec::new(), series: None, ..intent } } else { intent };
+        self.known.applied = Some(kept).filter(|_| self.temporary.is_none());
+    }
+
+    /// The changelog keeps the release log, tenure, budgets, waiting rows and series from here on.
+    pub fn keep_in_log(&mut self) {
+        self.in_log = true;
     }
 
     /// Settles the intent found at start: the batch `has_left` or not.

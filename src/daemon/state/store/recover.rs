@@ -66,7 +66,7 @@ impl Recovered {
         if let Some(changes) = &intent.series {
             self.series.get_or_insert_default().apply(changes.clone());
         }
-        self.held.retain(|row| !intent.settled.contains(&row.ordinal));
+        self.held.retain(|row| intent.settled.iter().all(|(ordinal, _)| *ordinal != row.ordinal));
         self.held.extend(intent.held.iter().cloned());
         self.sample.extend(intent.sampled.iter().cloned());
         self.progress = intent.after.clone();

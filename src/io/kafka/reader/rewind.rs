@@ -5,8 +5,9 @@ use crate::io::input::{Place, Ranges};
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::FeedConsumer;
 use rdkafka::consumer::Consumer;
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::{BorrowedMessage, Message};
-use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 /// meanwhile.
 const GLANCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// How long a partition that has just come may take to begin.
+const BEGINNING: Duration = Duration::from_secs(15);
 
 /// A batch that is to be repeated.
 pub(super) struct Replay {
@@ -111,8 +115,21 @@ impl Seeker<'_> {
             let offset = offset.map_or(Offset::Beginning, Offset::Offset);
             target.add_partition_offset(topic, partition, offset).map_err(failed)?;
         }
-        let sought = self.consumer.seek_partitions(target, Duration::from_secs(30)).map_err(failed)?;
-        sought.elements().iter().try_for_each(|element| element.error().map_err(failed))
+        let deadline = Instant::now() + BEGINNING;
+        loop {
+            let sought = self.consumer.seek_partitions(target.clone(), Duration::from_secs(30)).map_err(failed)?;
+            match sought.elements().iter().try_for_each(TopicPartitionListElem::error) {
+                // A partition that has just come has not begun yet: its first offset is still asked for.
+                Err(error)
+                    if error.rdkafka_error_code() == Some(RDKafkaErrorCode::State)
+                        && Instant::now() < deadline
+                        && !self.stop.load(Ordering::Acquire) =>
+                {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                sought => return sought.map_err(failed),
+            }
+        }
     }
 
     fn committed(&self, assignment: &TopicPartitionList) -> Result<TopicPartitionList, KafkaFailure> {

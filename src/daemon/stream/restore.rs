@@ -1,0 +1,207 @@
+//! State of partitions that have come, read from the changelog on a thread of its own while notices are still heard.
+
+use crate::daemon::state::directory::StateError;
+use crate::daemon::state::entries::{EntryCodec, EntryReader, Restored};
+use crate::io::input::Place;
+use crate::io::kafka::changelog;
+use crate::io::kafka::connection::{Cluster, KafkaFailure};
+use crate::io::kafka::offsets;
+use crossbeam_channel::{Receiver, TryRecvError, bounded};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Time for one question to the brokers.
+const ASKING: Duration = Duration::from_secs(10);
+
+/// Time between two attempts, and between two log lines about them.
+const PAUSE: Duration = Duration::from_millis(500);
+const SAYING: Duration = Duration::from_secs(30);
+
+/// Time between two attempts where the operator must change something.
+const MENDING: Duration = Duration::from_secs(5);
+
+/// Where the state of partitions is read from.
+#[derive(Clone)]
+pub struct Changelog {
+    /// The cluster of the source, with the group's offsets.
+    pub source: Cluster,
+    /// The group.
+    pub group: String,
+    /// Topics of the source, by number.
+    pub topics: Vec<String>,
+    /// The cluster of the changelog.
+    pub cluster: Cluster,
+    /// Its topic.
+    pub topic: String,
+    /// Reads its entries.
+    pub codec: EntryCodec,
+    /// Whether a changelog that ends before the group's offsets is refused.
+    pub refuses_short: bool,
+    /// Whether partitions go on at the group's offsets, whatever the changelog knows.
+    pub accepts: bool,
+}
+
+/// Why the state of partitions is not taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The changelog cannot be read.
+    #[error(transparent)]
+    Kafka(#[from] KafkaFailure),
+    /// It must not be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// State of some partitions that is being read.
+struct Running {
+    places: BTreeSet<Place>,
+    is_over: Arc<AtomicBool>,
+    done: Receiver<Result<Restored, RestoreError>>,
+    /// When it began, and when the log was told of it last.
+    since: Instant,
+    said: Instant,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+    }
+}
+
+/// Restores partitions as they come.
+pub struct Restore {
+    changelog: Changelog,
+    restored: BTreeSet<Place>,
+    running: Option<Running>,
+}
+
+impl Restore {
+    /// Nothing is restored yet.
+    #[must_use]
+    pub fn new(changelog: Changelog) -> Self {
+        Self { changelog, restored: BTreeSet::new(), running: None }
+    }
+
+    /// Whether the state of all `assigned` partitions is known.
+    #[must_use]
+    pub fn has_all(&self, assigned: &BTreeSet<Place>) -> bool {
+        assigned.is_subset(&self.restored)
+    }
+
+    /// These partitions have gone, or have come anew: what is known of them counts no more, and a restore under way with them ends.
+    pub fn forget(&mut self, places: &[Place]) {
+        self.restored.retain(|place| !places.contains(place));
+        self.running.take_if(|running| places.iter().any(|place| running.places.contains(place)));
+    }
+
+    /// Begins to read the state of assigned partitions that is not known, or asks whether it has been read: then it is the caller's to
+    /// take over, at once.
+    ///
+    /// # Errors
+    /// When the changelog cannot be read, or must not be used.
+    pub fn turn(&mut self, assigned: &BTreeSet<Place>) -> Result<Option<(Restored, BTreeSet<Place>)>, RestoreError> {
+        let wanted: BTreeSet<Place> = assigned.difference(&self.restored).copied().collect();
+        self.running.take_if(|running| running.places != wanted);
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let running = self.running.get_or_insert_with(|| start(&self.changelog, wanted));
+        match running.done.try_recv() {
+            Err(TryRecvError::Empty) => {
+                if running.said.elapsed() >= SAYING {
+                    running.said = Instant::now();
+                    let (partitions, seconds) = (running.places.len(), running.since.elapsed().as_secs());
+                    tracing::warn!(
+                        partitions,
+                        seconds,
+                        "the state of partitions is still being read (is a transaction open there, or has one no leader?); no record is processed before"
+                    );
+                }
+                Ok(None)
+            }
+            Err(TryRecvError::Disconnected) => Err(KafkaFailure::ReaderPanicked.into()),
+            Ok(done) => {
+                let places = std::mem::take(&mut running.places);
+                self.running = None;
+                let restored = done?;
+                self.restored.extend(places.iter().copied());
+                Ok(Some((restored, places)))
+            }
+        }
+    }
+}
+
+fn start(changelog: &Changelog, places: BTreeSet<Place>) -> Running {
+    let (sender, done) = bounded(1);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (changelog, wanted, over) = (changelog.clone(), places.clone(), Arc::clone(&is_over));
+    std::thread::spawn(move || {
+        if let Some(read) = changelog.read_patiently(&wanted, &over)
+            && sender.send(read).is_err()
+        {
+            tracing::debug!("nobody waits for the state of these partitions any more");
+        }
+    });
+    let now = Instant::now();
+    Running { places, is_over, done, since: now, said: now }
+}
+
+impl Changelog {
+    /// Reads the state of `places`, and begins again while the brokers do not answer. Nothing where it was told to end.
+    fn read_patiently(&self, places: &BTreeSet<Place>, is_over: &AtomicBool) -> Option<Result<Restored, RestoreError>> {
+        let mut said = Instant::now();
+        while !is_over.load(Ordering::Acquire) {
+            match self.read(places, is_over) {
+                Ok(read) => return read.map(Ok),
+                Err(RestoreError::Kafka(failure)) if !failure.is_denial() => {
+                    if failure.is_usage() || said.elapsed() >= SAYING {
+                        said = Instant::now();
+                        tracing::warn!(%failure, "the state of assigned partitions cannot be read yet; none of their records is processed before");
+                    }
+                    std::thread::sleep(if failure.is_usage() { MENDING } else { PAUSE });
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        None
+    }
+
+    /// Reads the state of `places`; none where it was told to end.
+    fn read(&self, places: &BTreeSet<Place>, is_over: &AtomicBool) -> Result<Option<Restored>, RestoreError> {
+        let partitions: BTreeSet<i32> = places.iter().map(|(_, partition)| *partition).collect();
+        changelog::expect_partitions(&self.cluster, &self.topic, partitions.last().map_or(0, |last| last + 1), ASKING)?;
+        // Before the end of the changelog is asked for: a member that is expelled meanwhile would find later offsets.
+        let offsets = self.offsets(places)?;
+        let mut reader = EntryReader::new(self.codec.clone());
+        let over = || is_over.load(Ordering::Acquire);
+        if !changelog::read_state(&self.cluster, &self.topic, &partitions, &over, &mut |record| reader.take(record))? {
+            return Ok(None);
+        }
+        let mut restored = reader
+            .finish(|place| places.contains(&place))
+            .map_err(|_| StateError::OtherChangelog { topic: self.topic.clone(), group: self.group.clone() })?;
+        for (place, &offset) in &offsets {
+            let known = restored.progress.get(place).map_or(0, |progress| progress.next);
+            if self.accepts && offset != known {
+                restored.accepted.insert(*place, offset);
+            } else if self.refuses_short && offset > known {
+                let (topic, partition) = (self.topic_of(*place).to_owned(), place.1);
+                return Err(StateError::ShortChangelog { topic, partition, offset, known }.into());
+            }
+        }
+        Ok(Some(restored))
+    }
+
+    fn topic_of(&self, place: Place) -> &str {
+        self.topics.get(usize::from(place.0)).map_or("", String::as_str)
+    }
+
+    /// The offsets that the group has committed.
+    fn offsets(&self, places: &BTreeSet<Place>) -> Result<BTreeMap<Place, i64>, KafkaFailure> {
+        let named: Vec<(&str, i32)> = places.iter().map(|place| (self.topic_of(*place), place.1)).collect();
+        let committed = offsets::committed(&self.source, &self.group, &named, ASKING)?;
+        Ok(places.iter().zip(committed).filter_map(|(place, offset)| Some((*place, offset?))).collect())
+    }
+}
