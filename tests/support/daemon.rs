@@ -207,7 +207,7 @@ changelog_topic = "{changelog}"
 
     /// Records that wait in the changelog, and of which nothing has left: whoever restores them next counts them as consumed.
     pub fn waiting(&self) -> u64 {
-        let cluster = Cluster::new(&self.brokers, BTreeMap::new());
+        let cluster = Cluster::new(&self.broker.bootstrap(), BTreeMap::new());
         let partitions = cluster.partitions(&[&self.raw], PATIENCE).expect("the source")[0];
         let mut reader = EntryReader::new(EntryCodec::new(&Keys::derive(SECRET.as_bytes()), &self.group));
         let mut take = |record: changelog::Raw<'_>| reader.take(record);
