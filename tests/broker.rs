@@ -141,6 +141,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
         dead_letters: None,
         audit: None,
         changelog: changelog.clone(),
+        contributions: None,
         sources: vec![source],
         group: group.clone(),
         keeps_offsets: true,
@@ -169,6 +170,7 @@ fn a_batch_aborted_with_messages_still_queued_leaves_the_sink_usable() {
             audit: None,
             series: None,
             changelog: &[],
+            contributions: &[],
         };
         sink.deliver(&Verified::nothing(1), &envelope)
     };

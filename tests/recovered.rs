@@ -87,6 +87,8 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         met: None,
         profiles: 0,
         series: None,
+        series_place: None,
+        idle: Vec::new(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Series: rows of cohorts from file to file in every format, recounted here; and from topic to topic over kills, byte by byte.
 
 mod jobs;
+#[cfg(feature = "failpoints")]
+mod topics;
 
 use crate::support;
 
@@ -402,81 +404,6 @@ fn wrong_series_are_refused_by_name() {
         let said = String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned();
         assert_eq!(output.status.code(), Some(2), "{series}: {said}");
         assert!(said.contains(place) && said.contains(what), "{series}: {said}");
-    }
-}
-
-#[cfg(feature = "failpoints")]
-mod topics {
-    use super::*;
-    use support::crash_points::{self, kill_at};
-    use support::daemon::Stage;
-    use support::kafka::{Broker, Record};
-
-    fn configure(stage: &Stage<'_>) {
-        let place = stage.dir.path().display();
-        let Stage { group, raw, out, letters, changelog, properties, sessions, brokers, .. } = stage;
-        fs::write(stage.dir.path().join("days.toml"), SCHEMA).expect("the schema");
-        let text = format!(
-            "[sink.librdkafka]\n\"transaction.timeout.ms\" = \"3000\"\n[source]\nkind = \"kafka\"\nbrokers = \"{brokers}\"\ntopics = [\"{raw}\"]\ngroup = \"{group}\"\n\
-             [source.librdkafka]\n{sessions}\n\"fetch.wait.max.ms\" = \"50\"\n{properties}\n\
-             [sink]\nkind = \"kafka\"\ntopic = \"{out}\"\ndead_letter_topic = \"{letters}\"\nchangelog_topic = \"{changelog}\"\n\
-             [schema]\nfile = \"{place}/days.toml\"\n[batch]\nmax_records = 40\nmax_wait = \"1h\"\nmax_age = \"1h\"\n\
-             [privacy]\nk = 3\n[plan]\ninterval = \"1h\"\n\
-             [state]\npath = \"{place}/only\"\nsecret_file = \"{place}/key\"\n[telemetry]\nlisten = \"127.0.0.1:0\"\n{SERIES}"
-        );
-        let text = text.replace("strata = [\"sex\"]", "strata = [\"sex\"]\nwarm_up = \"5d\"");
-        fs::write(stage.dir.path().join("only.toml"), text).expect("the configuration");
-    }
-
-    fn records(total: usize) -> Vec<Record> {
-        let json = |(who, day, steps, sex): (String, String, u64, &str)| Record {
-            payload: Some(
-                format!("{{\"who\":\"{who}\",\"day\":\"{day}\",\"steps\":{steps},\"sex\":\"{sex}\"}}").into_bytes(),
-            ),
-            partition: Some(0),
-            ..Record::default()
-        };
-        days(24, 60, 5).into_iter().take(total).map(json).collect()
-    }
-
-    fn released(stage: &Stage<'_>) -> Vec<String> {
-        let stored = stage.broker.read_committed(&stage.out);
-        stored.into_iter().map(|line| String::from_utf8(line.payload.unwrap_or_default()).expect("text")).collect()
-    }
-
-    #[test]
-    fn kills_at_any_point_change_no_row_and_publish_no_bucket_twice() {
-        let Some(broker) = Broker::shared() else { return };
-        let total = 28 * 40;
-        let calm = Stage::new(broker, 1).with_static_membership();
-        configure(&calm);
-        broker.produce_records(&calm.raw, &records(total));
-        let mut daemon = calm.start("only", None);
-        calm.wait_consumed(total, &mut [&mut daemon]);
-        daemon.stop();
-        let undisturbed = released(&calm);
-        assert!(undisturbed.len() > 100, "{} rows: {}", undisturbed.len(), daemon.said());
-
-        let stage = Stage::new(broker, 1).with_static_membership();
-        configure(&stage);
-        broker.produce_records(&stage.raw, &records(total));
-        let mut dice = Dice::new(9);
-        for (number, point) in crash_points::TOPIC.into_iter().enumerate() {
-            let crash = kill_at(point, &mut dice);
-            stage.start("only", Some(&crash)).crashes(&crash);
-            if number % 3 == 2 {
-                fs::remove_dir_all(stage.state("only")).expect("its directory");
-            }
-        }
-        assert!((stage.consumed() as usize) < total, "the last crash came after the end of the stream");
-        let mut daemon = stage.start("only", None);
-        stage.wait_consumed(total, &mut [&mut daemon]);
-        daemon.stop();
-        let sorted = |mut rows: Vec<String>| {
-            rows.sort();
-            rows
-        };
-        assert!(sorted(released(&stage)) == sorted(undisturbed), "the rows differ");
     }
 }
 

@@ -164,6 +164,17 @@ impl Config {
         self.fragment_outputs().into_iter().chain(self.series.iter().map(|series| series.name.as_str())).collect()
     }
 
+    /// The topic through which contributions to series reach the instance that has the cohorts; none where no series come of topics.
+    pub fn contributions_topic(&self) -> Option<String> {
+        let has_series = self.source.kind == SourceKind::Kafka && !self.series.is_empty();
+        has_series.then(|| format!("{}.contributions", self.sink.changelog_topic))
+    }
+
+    /// The topics that instances of the group consume, by number: those of the source, then that of contributions to series.
+    pub fn consumed_topics(&self) -> Vec<String> {
+        self.source.topics.iter().cloned().chain(self.contributions_topic()).collect()
+    }
+
     /// The names of the outputs of fragments: those of the groups, or [`JOINED`] where their rows are joined.
     pub fn fragment_outputs(&self) -> Vec<&str> {
         match self.sink.rows {

@@ -89,6 +89,8 @@ pub struct InputBatch {
     pub tombstones: BTreeMap<Place, u64>,
     /// `[from, to)` by topic index and partition.
     pub ranges: Ranges,
+    /// Sealed contributions to series, in the order of their topic, each with its partition. They count as no records.
+    pub contributions: Vec<(Place, Vec<u8>)>,
     /// By partition, rows dropped because their subject had filled its share of the batch.
     pub thinned: BTreeMap<Place, u64>,
     /// Bytes of the payloads read.
@@ -119,6 +121,7 @@ impl InputBatch {
             rejected: Vec::new(),
             tombstones: BTreeMap::new(),
             ranges: BTreeMap::new(),
+            contributions: Vec::new(),
             thinned: BTreeMap::new(),
             bytes: 0,
             kept_bytes: 0,
@@ -142,6 +145,11 @@ impl InputBatch {
         self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones() + self.thinned_rows()
     }
 
+    /// Whether nothing has been read, not even contributions.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// Null payloads of all partitions.
     pub fn tombstones(&self) -> u64 {
         self.tombstones.values().sum()
@@ -150,6 +158,11 @@ impl InputBatch {
     /// Rows dropped because their subject had filled its share of the batch.
     pub fn thinned_rows(&self) -> u64 {
         self.thinned.values().sum()
+    }
+
+    /// Bytes of the contributions to series.
+    pub fn contribution_bytes(&self) -> u64 {
+        self.contributions.iter().map(|(_, sealed)| sealed.len() as u64).sum()
     }
 
     /// Bytes that count toward the limit of a batch. What a record comes to in cells may be more than its bytes: headers, structures
@@ -172,6 +185,7 @@ impl InputBatch {
         let stays = |c: Coordinate| (c.topic, c.partition) != (topic, partition);
         self.raw.retain_rows(stays);
         self.rejected.retain(|r| stays(r.coordinate));
+        self.contributions.retain(|(place, _)| *place != (topic, partition));
         self.tombstones.remove(&(topic, partition));
         self.thinned.remove(&(topic, partition));
         self.ranges.remove(&(topic, partition));

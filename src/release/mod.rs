@@ -25,6 +25,7 @@ mod series_means;
 mod series_moments;
 mod series_nested;
 mod series_noise;
+pub mod series_sums;
 mod shared;
 pub mod sink;
 pub mod verified;

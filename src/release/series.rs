@@ -8,7 +8,7 @@
 //! (9) a series with moments publishes no row of a bucket.
 //!
 //! Nothing is taken from the proposal but the rows, and the new cohorts with their sets: sums, histories and
-//! carried values are computed anew from the records and the state before.
+//! carried values are computed anew from the records, or the contributions of other instances, and the state before.
 
 use super::series_bins::{Member, verify_bins};
 use super::series_means::{is_multiple, verify_mean, verify_population};
@@ -293,6 +293,23 @@ fn closing_sums(
                     *sum = (sum.0 + 1, sum.1 + value.max(low).min(high));
                 }
             }
+        }
+    }
+    let received = readings.received.iter().flat_map(|received| &received.contributions);
+    let sums = received.flat_map(|of_source| &of_source.people).flat_map(|person| {
+        let subject = person.subject;
+        person.buckets.iter().map(move |sums| (subject, sums))
+    });
+    for (position, (subject, sums)) in sums.enumerate() {
+        let series = usize::from(sums.series);
+        let Some(place) = place(series, sums.bucket).filter(|_| !proposal.dropped.contains(&(position, series))) else {
+            continue;
+        };
+        let empty = || vec![(0, 0.0); terms.series[series].signals.len()];
+        let all = closing.entry(place).or_default().entry(subject).or_insert_with(empty);
+        for (signal, partial) in &sums.partials {
+            let sum = &mut all[usize::from(*signal)];
+            *sum = (sum.0 + partial.count, sum.1 + partial.sum);
         }
     }
     closing

@@ -1,5 +1,7 @@
 #[path = "series_epoch_tests.rs"]
 mod epochs;
+#[path = "series_exchange_tests.rs"]
+mod exchange;
 
 use super::*;
 use crate::anonymity::series::{
@@ -73,6 +75,7 @@ fn readings(records: &[Record], strata: usize) -> Readings {
         times: records.iter().map(|record| Some(record.1)).collect(),
         values: vec![records.iter().map(|record| record.2).collect(), records.iter().map(|record| record.3).collect()],
         strata: records.iter().map(|record| (record.0, vec![(record.0 % 2).to_string(); strata])).collect(),
+        received: None,
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Envelope<'a> {
     pub series: Option<SeriesLineage<'a>>,
     /// Changed entries of the state; none where the state is kept in a directory alone.
     pub changelog: &'a [ChangelogRecord],
+    /// Sealed contributions to series, for the instance that has their cohorts.
+    pub contributions: &'a [Vec<u8>],
 }
 
 /// A changed entry of the state of a source partition, as it is written to the changelog.

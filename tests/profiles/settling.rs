@@ -117,7 +117,7 @@ fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamErr
         retry: None,
         erasures: &erasures,
         erasure_topic: None,
-        all_partitions: None,
+        idle: None,
         assigned: BTreeSet::new(),
         restore: None,
         next: &crossbeam_channel::never(),

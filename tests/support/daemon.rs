@@ -26,7 +26,7 @@ pub const K: usize = 3;
 /// Records that share a value of `lot`: no lot may ever be read more often on the other side.
 pub const LOT: usize = 10;
 
-const SECRET: &str = "a secret of the tests, and of nobody else";
+pub const SECRET: &str = "a secret of the tests, and of nobody else";
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,8 +1,9 @@
 //! Contributions: the records of a batch, added to the open buckets of their people.
 
-use super::state::{History, OpenBucket, Partial, Participant};
+use super::contributions::{Contributions, Received, advance};
+use super::state::{History, OpenBucket, Partial, Participant, SourceFront};
 use super::step::Step;
-use super::terms::DAY_MS;
+use super::terms::{DAY_MS, Signal};
 use std::collections::BTreeMap;
 
 /// Open buckets of one person in one series of a stream. More come from a clock that jumps, or from a flood.
@@ -21,6 +22,8 @@ pub struct Readings {
     pub values: Vec<Vec<f64>>,
     /// Labels of the strata of people whose stratum is not known yet, in the order of the terms.
     pub strata: BTreeMap<u64, Vec<String>>,
+    /// Contributions of records that other batches have read, in place of records; none where the records are taken in here.
+    pub received: Option<Received>,
 }
 
 impl Step<'_> {
@@ -37,9 +40,9 @@ impl Step<'_> {
                 self.drop_record(row);
                 continue;
             }
-            let has_room = self.person(subject).is_some()
-                || self.people_known() * self.terms.weight_of_person() < self.terms.cohorts.max_histories;
-            let has_advanced = has_room && self.advance_front(subject, time_ms);
+            let has_room = self.has_room_for(subject);
+            let crowd = self.terms.cohorts.crowd;
+            let has_advanced = has_room && advance(&mut self.head.front, crowd, subject, time_ms);
             if has_room {
                 self.meet(subject, time_ms, readings.strata.get(&subject));
             }
@@ -50,8 +53,13 @@ impl Step<'_> {
                     self.dropped.insert((row, series));
                     continue;
                 }
-                let value = |attribute: usize| readings.values[attribute][row];
-                if !self.contribute(series, subject, time_ms, value) {
+                let bucket = self.terms.series[series].bucket(time_ms);
+                let add = |partials: &mut [Partial], signals: &[Signal]| {
+                    for (partial, signal) in partials.iter_mut().zip(signals) {
+                        partial.add(readings.values[signal.attribute][row], signal.range);
+                    }
+                };
+                if !self.contribute((series, bucket), subject, 1, add) {
                     self.dropped.insert((row, series));
                 }
             }
@@ -66,25 +74,69 @@ impl Step<'_> {
         self.dropped.extend((0..self.terms.series.len()).map(|series| (row, series)));
     }
 
-    /// Keeps the latest event times of `crowd` different people: fewer than that many cannot close a bucket for the others. Returns
-    /// whether a time has changed.
-    fn advance_front(&mut self, subject: u64, time_ms: i64) -> bool {
-        let front = &mut self.head.front;
-        if let Some((_, latest)) = front.iter_mut().find(|(known, _)| *known == subject) {
-            let is_later = time_ms > *latest;
-            *latest = time_ms.max(*latest);
-            return is_later;
+    fn has_room_for(&self, subject: u64) -> bool {
+        self.person(subject).is_some()
+            || self.people_known() * self.terms.weight_of_person() < self.terms.cohorts.max_histories
+    }
+
+    /// Adds contributions that have arrived, and closes the buckets that they complete, one after the other: rows are a function of their
+    /// order and not of the batches in which they arrive. What is dropped is noted under its position among all sums.
+    pub(super) fn take_received(&mut self, received: &Received) {
+        self.source_limits = Some((received.sources.clone(), received.idle.clone()));
+        let mut position = 0;
+        for contributions in &received.contributions {
+            self.take_contributions(contributions, &mut position);
+            self.close_due(false);
         }
-        if front.len() < self.terms.cohorts.crowd {
-            front.push((subject, time_ms));
-            return true;
+        // A partition may have turned out to have nothing unread since the last contribution.
+        self.close_due(false);
+    }
+
+    fn take_contributions(&mut self, contributions: &Contributions, position: &mut usize) {
+        let Contributions { source, next, unplaced, early, front, people } = contributions;
+        for of_series in &mut self.head.counts {
+            of_series.unplaced += unplaced;
+            of_series.early += early;
         }
-        match front.iter_mut().min_by_key(|(_, time)| *time) {
-            Some(earliest) if time_ms > earliest.1 => {
-                *earliest = (subject, time_ms);
-                true
+        for person in people {
+            let subject = person.subject;
+            let has_room = self.has_room_for(subject);
+            if has_room {
+                let labels = Some(&person.labels).filter(|labels| !labels.is_empty());
+                person.days.iter().for_each(|day| self.meet(subject, day.saturating_mul(DAY_MS), labels));
             }
-            _ => false,
+            for sums in &person.buckets {
+                let series = usize::from(sums.series);
+                let is_taken = if has_room || self.terms.series[series].noise.is_some() {
+                    let add = |partials: &mut [Partial], _: &[Signal]| {
+                        for (signal, sum) in &sums.partials {
+                            partials[usize::from(*signal)].merge(*sum);
+                        }
+                    };
+                    self.contribute((series, sums.bucket), subject, sums.records, add)
+                } else {
+                    self.head.counts[series].over_limit += u64::from(sums.records);
+                    false
+                };
+                if !is_taken {
+                    self.dropped.insert((*position, series));
+                }
+                *position += 1;
+            }
+        }
+        let crowd = self.terms.cohorts.crowd;
+        let at = self.head.sources.iter().position(|known| known.source == *source).unwrap_or_else(|| {
+            self.head.sources.push(SourceFront { source: *source, ..SourceFront::default() });
+            self.head.sources.len() - 1
+        });
+        for (subject, time_ms) in front {
+            if self.has_room_for(*subject) {
+                advance(&mut self.head.front, crowd, *subject, *time_ms);
+                advance(&mut self.head.sources[at].front, crowd, *subject, *time_ms);
+            }
+        }
+        if let Some(next) = next {
+            self.head.sources[at].next = *next;
         }
     }
 
@@ -111,12 +163,17 @@ impl Step<'_> {
         }
     }
 
-    /// Adds a record to the open bucket of its person; false where the bucket is closed or there is no room for another one.
-    fn contribute(&mut self, series: usize, subject: u64, time_ms: i64, value: impl Fn(usize) -> f64) -> bool {
+    /// Adds records to the open bucket of their person; false where the bucket is closed or there is no room for another one.
+    fn contribute(
+        &mut self,
+        (series, bucket): (usize, i64),
+        subject: u64,
+        records: u32,
+        add: impl FnOnce(&mut [Partial], &[Signal]),
+    ) -> bool {
         let terms = &self.terms.series[series];
-        let bucket = terms.bucket(time_ms);
         if terms.end(bucket) <= self.head.closed_ms[series] {
-            self.head.counts[series].late += 1;
+            self.head.counts[series].late += u64::from(records);
             return false;
         }
         let width = terms.signals.len();
@@ -130,7 +187,7 @@ impl Step<'_> {
                 || !is_batch
                     && buckets.iter().filter(|open| open.series == series_number).count() >= MAX_OPEN_BUCKETS =>
             {
-                self.head.counts[series].over_limit += 1;
+                self.head.counts[series].over_limit += u64::from(records);
                 return false;
             }
             None => {
@@ -141,20 +198,27 @@ impl Step<'_> {
         };
         let open = &mut buckets[at];
         let is_new = open.records == 0;
-        open.records += 1;
-        for (partial, signal) in open.partials.iter_mut().zip(&terms.signals) {
-            let value = value(signal.attribute);
-            if value.is_finite() {
-                partial.count += 1;
-                partial.sum += value.clamp(signal.range.0, signal.range.1);
-            }
-        }
+        open.records = open.records.saturating_add(records);
+        add(&mut open.partials, &terms.signals);
         self.cells += if is_new { width } else { 0 };
         true
     }
 }
 
 impl Partial {
+    /// Adds a value, clipped to the range of its signal; nothing where it is no number.
+    pub(super) fn add(&mut self, value: f64, (low, high): (f64, f64)) {
+        if value.is_finite() {
+            self.merge(Self { count: 1, sum: value.clamp(low, high) });
+        }
+    }
+
+    /// Adds another sum.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum += other.sum;
+    }
+
     /// Value of a person, signal and bucket: the mean of the values, each clipped to the signal's range; none without values, or where
     /// their sum is beyond a double.
     #[must_use]

@@ -6,6 +6,8 @@
 //! | `state` | people, open buckets and cohorts: what survives the process |
 //! | `propose`, `step` | one batch: contributions in, rows and changed entries out |
 //! | `intake` | contributions of the records of a batch |
+//! | `contributions` | the same as partial sums, on their way to another instance |
+//! | `watermark` | up to which time buckets close |
 //! | `grouping` | groups of people who are alike (MDAV) |
 //! | `cohorts` | admission, the draw of cohorts, retirement |
 //! | `publish` | closing of buckets: fill, contributor sets, rows |
@@ -17,6 +19,7 @@
 
 mod bins;
 mod cohorts;
+mod contributions;
 mod drawn;
 mod grouping;
 mod intake;
@@ -32,10 +35,12 @@ mod state;
 mod statistics;
 mod step;
 mod terms;
+mod watermark;
 
 #[cfg(test)]
 mod twin_tests;
 
+pub use contributions::{BucketSums, Contributions, PersonSums, Received, SourcePartition, sum_up};
 pub use intake::Readings;
 pub use noise_terms::{DELTA, GRID_STEPS, NoiseScale, divides_week, epsilon_of, noisy_mean, on_grid, rho_of};
 pub use propose::propose;
@@ -43,7 +48,7 @@ pub use publish::CARRY;
 pub use row::{ColumnType, MomentStatistic, NoisyStatistic, RowFormat, SeriesRow, Statistic, columns, read_text};
 pub use state::{
     Atom, Cohort, Epochs, Head, History, Membership, OpenBucket, Partial, Participant, PersonMoments, SeriesChanges,
-    SeriesState, Totals, WeekSpent, digest_end,
+    SeriesState, SourceFront, Totals, WeekSpent, digest_end,
 };
 pub use statistics::MeanStatistic;
 pub use step::{Draw, SeriesProposal};

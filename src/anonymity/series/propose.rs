@@ -18,6 +18,9 @@ pub fn propose(
 ) -> SeriesProposal {
     let mut step = Step::new(terms, state, draw);
     step.take_in(readings, clock_ms);
+    if let Some(received) = &readings.received {
+        step.take_received(received);
+    }
     step.close_due(is_end);
     step.finish()
 }

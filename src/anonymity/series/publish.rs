@@ -92,12 +92,11 @@ impl Step<'_> {
         }
     }
 
-    /// Time up to which the buckets of a series close in a stream.
+    /// Time up to which the buckets of a series close in a stream: a crowd of people has passed it, and every source partition with
+    /// unread records.
     fn watermark(&self, series: usize) -> i64 {
-        let terms = &self.terms.series[series];
-        let front = &self.head.front;
-        let watermark = front.iter().map(|(_, time)| *time).min().filter(|_| front.len() == self.terms.cohorts.crowd);
-        watermark.map_or(i64::MIN, |time| terms.window(time.saturating_sub(terms.lateness_ms)))
+        let limits = self.source_limits.as_ref().map(|(sources, idle)| (&sources[..], idle));
+        self.head.watermark(self.terms, series, limits)
     }
 
     /// Leaves out buckets behind the last one that a crowd of people reach: at the end of a job one person's date would close the

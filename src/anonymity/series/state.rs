@@ -1,5 +1,6 @@
 //! State of the series: what must survive the process. Every entry is replaced as a whole, so applying changes twice is harmless.
 
+use super::contributions::SourcePartition;
 use super::terms::{SeriesTerms, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -141,6 +142,8 @@ impl Cohort {
 pub struct Head {
     /// The latest event times of different people, at most `crowd` of them.
     pub front: Vec<(u64, i64)>,
+    /// Source partitions whose contributions have arrived; none where the records are taken in here.
+    pub sources: Vec<SourceFront>,
     /// By series: all buckets that end here or earlier are closed; the lowest number before the first.
     pub closed_ms: Vec<i64>,
     /// By series: epochs of its moments.
@@ -153,6 +156,17 @@ pub struct Head {
     pub counts: Vec<Totals>,
     /// The terms under which the state was made, as [`Terms::identity`] writes them.
     pub identity: String,
+}
+
+/// How far the contributions of a source partition have come.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SourceFront {
+    /// The partition.
+    pub source: SourcePartition,
+    /// The offset behind its last record that has contributed.
+    pub next: i64,
+    /// The latest event times of different people in it, at most `crowd` of them.
+    pub front: Vec<(u64, i64)>,
 }
 
 /// Epochs of the moments of a series.
@@ -359,7 +373,8 @@ impl SeriesState {
         self.people.retain(|subject, _| !is_erased(*subject));
         self.open.retain(|subject, _| !is_erased(*subject));
         self.cells = self.open.values().map(|buckets| cells(buckets)).sum();
-        self.head.front.retain(|(subject, _)| !is_erased(*subject));
+        let fronts = self.head.sources.iter_mut().map(|source| &mut source.front);
+        fronts.chain([&mut self.head.front]).for_each(|front| front.retain(|(subject, _)| !is_erased(*subject)));
         self.cohorts.values_mut().for_each(|cohort| cohort.remove_members(&is_erased));
         self.release_members();
         (before - self.people.len()) as u64

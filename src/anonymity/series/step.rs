@@ -1,5 +1,6 @@
 //! A batch on its way into the series: the state before it, and over that the entries that it changes.
 
+use super::contributions::SourcePartition;
 use super::row::SeriesRow;
 use super::state::{Cohort, Head, OpenBucket, Participant, PersonMoments, SeriesChanges, SeriesState};
 use super::terms::Terms;
@@ -13,7 +14,8 @@ pub type Draw<'a> = &'a dyn Fn(u128) -> u128;
 pub struct SeriesProposal {
     /// Rows in the order in which they leave.
     pub rows: Vec<SeriesRow>,
-    /// Records that came too late, are ahead of the clock or found no room, by row and series: they contribute nothing.
+    /// Records that came too late, are ahead of the clock or found no room, by row and series: they contribute nothing. Of contributions
+    /// that have arrived, sums by their position and series.
     pub dropped: BTreeSet<(usize, usize)>,
     /// Entries as they are once the batch has left.
     pub changes: SeriesChanges,
@@ -69,6 +71,8 @@ pub struct Step<'a> {
     pub(super) dropped: BTreeSet<(usize, usize)>,
     /// In a job over files, what is known of each person's channels beforehand.
     pub(super) foreknown: HashMap<u64, Foreknown>,
+    /// All source partitions, and those without an unread record; none where the records are taken in here.
+    pub(super) source_limits: Option<(Vec<SourcePartition>, BTreeMap<SourcePartition, i64>)>,
 }
 
 impl<'a> Step<'a> {
@@ -86,6 +90,7 @@ impl<'a> Step<'a> {
             rows: Vec::new(),
             dropped: BTreeSet::new(),
             foreknown: HashMap::new(),
+            source_limits: None,
         }
     }
 

@@ -474,6 +474,7 @@ proptest! {
             times: records.iter().map(|record| Some(record.1)).collect(),
             values: (0..2).map(|at| records.iter().map(|record| record.2[at]).collect()).collect(),
             strata: records.iter().map(|record| (record.0, stratum(record.0, strata > 0))).collect(),
+            received: None,
         };
         let proposal = propose(&terms, &SeriesState::new(&terms), &readings, None, true, &draw);
         let expected = if records.is_empty() { Vec::new() } else { Twin::new(&terms, &records).rows() };

@@ -42,7 +42,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     if args.json {
         println!("{}", json::pretty(&survey)?);
     } else {
-        print!("{}", described(&survey, &checked.config.source.topics));
+        print!("{}", described(&survey, &checked.config.consumed_topics()));
     }
     Ok(())
 }

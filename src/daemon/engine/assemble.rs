@@ -324,7 +324,6 @@ fn build(
             log,
             binding,
             places: BTreeSet::new(),
-            all_places: None,
             erased: VecDeque::new(),
             pending: Vec::new(),
             packer: RowPacker::default(),

@@ -157,7 +157,7 @@ pub struct Auditor {
     policy: String,
     group: String,
     instance: String,
-    /// Names of the source topics, by index; empty for a file.
+    /// Names of the consumed topics, by index; empty for a file.
     topics: Vec<String>,
     required_crowd: u64,
 }
@@ -187,7 +187,7 @@ impl Auditor {
             group: config.source.group.clone(),
             instance: instance.to_owned(),
             topics: match config.source.kind {
-                SourceKind::Kafka => config.source.topics.clone(),
+                SourceKind::Kafka => config.consumed_topics(),
                 SourceKind::File => Vec::new(),
             },
             required_crowd: config.privacy.crowd() as u64,

@@ -1,12 +1,13 @@
 //! State that follows its partition: entries that a batch writes to the changelog, and what becomes of partitions that come and go.
 
-use super::core::{Durable, Engine};
+use super::core::Engine;
 use super::erasing::erase_from_series;
 use super::gather::{Gathered, Order};
+use super::series_stream::SeriesStream;
 use crate::daemon::erasure::erased_keys;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{
-    Entry, EntryCodec, EntryKey, Erased, PlaceProgress, Restored, SERIES_PLACE, series_entries,
+    Entry, EntryCodec, EntryKey, Erased, PlaceProgress, Restored, series_entries,
 };
 use crate::daemon::state::records::{Intent, KeptRow};
 use crate::io::input::Place;
@@ -33,8 +34,33 @@ pub(super) struct Changes {
 impl Engine {
     /// Whether the state of the series is known, as far as it lies in the changelog.
     pub(super) fn has_series_state(&self) -> bool {
-        let Durable { log, places, all_places, .. } = &self.durable;
-        log.is_none() || places.contains(&SERIES_PLACE) && all_places.is_none_or(|all| places.len() >= all)
+        self.series_place().is_none_or(|place| self.durable.places.contains(&place))
+    }
+
+    /// The partition whose entries hold the state of the series; none where there are no series, or no changelog.
+    fn series_place(&self) -> Option<Place> {
+        self.series.as_ref().and_then(SeriesStream::place)
+    }
+
+    /// Contributions to series go through partition `place` of a topic; `sources` are the partitions of the source.
+    pub fn exchange_series(&mut self, place: Place, sources: Vec<Place>) {
+        if let (Some(series), Some(codec)) = (&mut self.series, &self.durable.log) {
+            series.exchange_through(place, sources, codec.clone());
+        }
+    }
+
+    /// Partitions that delay buckets of the series here, each with the offset where it stands.
+    #[must_use]
+    pub fn series_wait_for(&self) -> BTreeMap<Place, i64> {
+        let series = self.series.as_ref().filter(|_| self.has_series_state());
+        series.map(SeriesStream::waits_for).unwrap_or_default()
+    }
+
+    /// Partitions without an unread record, each with the offset at which it was found so: no bucket waits for them.
+    pub fn note_idle(&mut self, idle: BTreeMap<Place, i64>) {
+        if let Some(series) = &mut self.series {
+            series.note_idle(idle);
+        }
     }
 
     /// Writes and reads entries of the changelog; none where the source is a file.
@@ -47,8 +73,8 @@ impl Engine {
         let read = gathered.input.ranges.iter().map(|(place, range)| (*place, range.1));
         let mut positions: Positions = read.collect();
         let Some(codec) = &self.durable.log else { return Changes { records: Vec::new(), positions } };
-        for place in intent.settled.iter().map(|(_, at)| at.place()).chain(order.erased.iter().map(|(place, _)| *place))
-        {
+        let settled = intent.settled.iter().map(|(_, at)| at.place());
+        for place in settled.chain(order.erased.iter().map(|(place, _)| *place)).chain(intent.series_place) {
             if let Some(next) = self.durable.progress.positions.get(&place) {
                 positions.entry(place).or_insert(*next);
             }
@@ -70,10 +96,10 @@ impl Engine {
         if let Some(delta) = &intent.ledger {
             self.add_ledger_entries(codec, delta, &gathered.batch, &mut records);
         }
-        if let Some(changes) = &intent.series {
+        if let Some((changes, place)) = intent.series.as_ref().zip(intent.series_place) {
             let (entries, gone) = series_entries(changes);
-            records.extend(gone.into_iter().map(|key| codec.remove(SERIES_PLACE, key)));
-            records.extend(entries.iter().map(|entry| codec.set(SERIES_PLACE, entry)));
+            records.extend(gone.into_iter().map(|key| codec.remove(place, key)));
+            records.extend(entries.iter().map(|entry| codec.set(place, entry)));
         }
         let author = self.durable.store.id();
         for (place, next) in &positions {
@@ -179,7 +205,7 @@ impl Engine {
         if let Some(supporters) = &mut self.ledger.supporters {
             supporters.take_over(&people, &classes, age_ms);
         }
-        if places.contains(&SERIES_PLACE)
+        if self.series_place().is_some_and(|place| places.contains(&place))
             && let Some(of_stream) = &mut self.series
             && !of_stream.resume(series)
         {
@@ -226,7 +252,7 @@ impl Engine {
         if people.is_empty() {
             return (0, 0);
         }
-        let (before, mut dropped) = (self.durable.pending.len(), 0);
+        let (before, mut dropped, series_place) = (self.durable.pending.len(), 0, self.series_place());
         let keys = erased_keys(&self.schema, &self.shapes, &*self.digest, &people);
         let pending = &mut self.durable.pending;
         for row in restored.waiting.extract_if(.., |row| people.contains(&row.subject)) {
@@ -244,8 +270,8 @@ impl Engine {
         for (key, ..) in restored.classes.extract_if(.., |(key, ..)| keys.supporters.contains(key)) {
             pending.extend(places().map(|place| (place, Erased::Gone(EntryKey::Classes(key)))));
         }
-        if let Some(series) = &mut restored.series {
-            erase_from_series(series, &keys, pending);
+        if let Some((series, place)) = restored.series.as_mut().zip(series_place) {
+            erase_from_series(series, &keys, place, pending);
         }
         let found = if pending.len() > before { people.len() as u64 } else { 0 };
         (found, dropped)
@@ -261,7 +287,7 @@ impl Engine {
         self.held.remove_where(|at| places.contains(&at.place()));
         self.durable.places.retain(|place| !places.contains(place));
         self.durable.pending.retain(|(place, _)| !places.contains(place));
-        if places.contains(&SERIES_PLACE)
+        if self.series_place().is_some_and(|place| places.contains(&place))
             && let Some(series) = &mut self.series
             && !series.resume(None)
         {

@@ -109,8 +109,6 @@ pub(super) struct Durable {
     pub(super) binding: Binding,
     /// Partitions whose state is known.
     pub(super) places: BTreeSet<Place>,
-    /// Partitions of the source, where only an instance with all of them publishes series.
-    pub(super) all_places: Option<usize>,
     /// People who were erased lately, each set with the age of the state then: whatever comes of them with a partition goes as well.
     pub(super) erased: VecDeque<(i64, BTreeSet<u64>)>,
     /// Changes of the changelog that a batch of their own is to make.
@@ -222,11 +220,6 @@ impl Engine {
     /// From here on a state that does not answer makes the daemon not ready, and `stop` shortens the wait for it.
     pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
         self.durable.store.watch(&self.telemetry, stop);
-    }
-
-    /// Only an instance with `all` partitions publishes series.
-    pub fn publish_with(&mut self, all: Option<usize>) {
-        self.durable.all_places = all;
     }
 
     /// Records come from `origin`; without it, from a file.

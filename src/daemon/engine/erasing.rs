@@ -9,7 +9,7 @@ use super::gather::{Order as BatchOrder, Settling};
 use crate::anonymity::series::SeriesState;
 use crate::daemon::erasure::{Answer, Context, Elsewhere, ErasureError, ErasureRequest, Order, erase, erased_keys};
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::entries::{Entry, EntryKey, Erased, SERIES_PLACE};
+use crate::daemon::state::entries::{Entry, EntryKey, Erased};
 use crate::daemon::state::records::KeptRow;
 use crate::faults::crash_point;
 use crate::io::input::Place;
@@ -132,8 +132,8 @@ impl Engine {
         let ledger = self.ledger_without(&keys, &mut counted);
         let series = self.series.as_ref().map(|series| {
             let mut state = series.state().clone();
-            if self.has_series_state() {
-                counted.removed.series_entries += erase_from_series(&mut state, &keys, &mut entries);
+            if let Some(place) = series.place().filter(|_| self.has_series_state()) {
+                counted.removed.series_entries += erase_from_series(&mut state, &keys, place, &mut entries);
             }
             state
         });
@@ -260,12 +260,17 @@ impl Engine {
 }
 
 /// Removes people from the state of the series, and adds the entries that change. Returns the number of entries about them.
-pub(super) fn erase_from_series(state: &mut SeriesState, keys: &ErasedKeys, entries: &mut Vec<(Place, Erased)>) -> u64 {
+pub(super) fn erase_from_series(
+    state: &mut SeriesState,
+    keys: &ErasedKeys,
+    place: Place,
+    entries: &mut Vec<(Place, Erased)>,
+) -> u64 {
     let is_erased = |person: u64| keys.subjects.contains(&person);
     let mut gone = 0;
     let mut remove = |key| {
         gone += 1;
-        entries.push((SERIES_PLACE, Erased::Gone(key)));
+        entries.push((place, Erased::Gone(key)));
     };
     state.people.keys().filter(|person| is_erased(**person)).for_each(|person| remove(EntryKey::SeriesPerson(*person)));
     state.open.keys().filter(|person| is_erased(**person)).for_each(|person| remove(EntryKey::SeriesOpen(*person)));
@@ -280,11 +285,11 @@ pub(super) fn erase_from_series(state: &mut SeriesState, keys: &ErasedKeys, entr
         let lost = before[number] - after[number];
         if lost > 0 {
             gone += lost as u64;
-            entries.push((SERIES_PLACE, Erased::Left(Box::new(Entry::SeriesCohort(*number, cohort.clone())))));
+            entries.push((place, Erased::Left(Box::new(Entry::SeriesCohort(*number, cohort.clone())))));
         }
     }
     if gone > 0 {
-        entries.push((SERIES_PLACE, Erased::Left(Box::new(Entry::SeriesHead(state.head.clone())))));
+        entries.push((place, Erased::Left(Box::new(Entry::SeriesHead(state.head.clone())))));
     }
     gone
 }

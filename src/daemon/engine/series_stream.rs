@@ -1,9 +1,12 @@
 //! Series of a stream: readings of a batch, the proposal, its verification, and the state behind them.
 
 use crate::anonymity::series::{
-    Cohort, CohortTerms, Head, Readings, SeriesChanges, SeriesState, Terms, Totals, propose,
+    Cohort, CohortTerms, Contributions, Head, Readings, Received, SeriesChanges, SeriesState, Terms, Totals, propose,
+    sum_up,
 };
-use crate::io::input::InputBatch;
+use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
+use crate::daemon::state::records::Intent;
+use crate::io::input::{InputBatch, Place};
 use crate::records::canonical::Canonical;
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
 use crate::records::digest::{DigestKey, Keyed};
@@ -13,9 +16,11 @@ use crate::records::moment;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
+use crate::release::series_sums::verify_sums;
 use crate::telemetry::{SeriesPublished, SeriesRecords, TooFewBuckets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Series of a stream: their terms and all that is remembered of them.
 pub(super) struct SeriesStream {
@@ -29,6 +34,32 @@ pub(super) struct SeriesStream {
     numbers: NumberCache,
     /// A state is kept: a later run may go on with the open buckets.
     keeps_state: bool,
+    /// How contributions reach the instance that has the cohorts; none where the records are taken in here.
+    exchange: Option<Exchange>,
+}
+
+/// People in one message of contributions: 20 signals each come to less than 400 kB.
+const MAX_PEOPLE_OF_MESSAGE: usize = 1_000;
+
+/// How long a partition counts as idle that was found so.
+const IDLE_FOR: Duration = Duration::from_secs(5);
+
+/// The topic of contributions, which one instance of a group reads.
+struct Exchange {
+    /// Its partition. Whoever has it has the cohorts.
+    place: Place,
+    /// Partitions of the source.
+    sources: Vec<Place>,
+    /// Those without an unread record, each with the offset at which it was found so, and when that was.
+    idle: (BTreeMap<Place, i64>, Instant),
+    codec: EntryCodec,
+}
+
+impl Exchange {
+    /// Partitions without an unread record. What was found long ago counts no more: records may have come that nobody reads.
+    fn idle_now(&self) -> BTreeMap<Place, i64> {
+        if self.idle.1.elapsed() < IDLE_FOR { self.idle.0.clone() } else { BTreeMap::new() }
+    }
 }
 
 /// Whether more records can come after a batch.
@@ -53,13 +84,38 @@ pub(super) struct EncodedInput<'a> {
 }
 
 /// What a batch publishes, changes and drops.
+#[derive(Default)]
 pub(super) struct SeriesStep {
-    /// Rows that may leave.
-    pub verified: VerifiedSeries,
-    /// Entries of the state as they are once the batch has left.
-    pub changes: SeriesChanges,
+    /// Rows that may leave, and entries of the state as they are once the batch has left; none of an instance that has no cohorts, or
+    /// to which nothing has come.
+    pub published: Option<(VerifiedSeries, SeriesChanges)>,
     /// Records that contribute nothing, each with the position of the series.
     pub dropped: Vec<(Coordinate, usize)>,
+    /// Sealed contributions for the instance that has the cohorts.
+    pub contributions: Vec<Vec<u8>>,
+    /// Partitions that were idle for it.
+    pub idle: BTreeMap<Place, i64>,
+}
+
+/// Why a batch has no step.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StepError {
+    #[error(transparent)]
+    Refused(#[from] SeriesRefusal),
+    #[error(
+        "contributions to the series cannot be read: another secret (state.secret_file) or another version of throng has written them; instances of a group need one secret"
+    )]
+    Unreadable,
+    #[error(
+        "contributions are of other [[series]] than those of this configuration: instances of a group need the same ones"
+    )]
+    OtherSeries,
+}
+
+impl From<UnreadableEntry> for StepError {
+    fn from(UnreadableEntry: UnreadableEntry) -> Self {
+        Self::Unreadable
+    }
 }
 
 /// Numbers by attribute and code, as long as the dictionaries keep their numbering.
@@ -138,7 +194,37 @@ impl SeriesStream {
             draws: Keyed::new(secret, "throng cohorts"),
             numbers: NumberCache::default(),
             keeps_state,
+            exchange: None,
         }
+    }
+
+    /// Contributions go through partition `place` of a topic from now on; `sources` are the partitions of the source.
+    pub(super) fn exchange_through(&mut self, place: Place, sources: Vec<Place>, codec: EntryCodec) {
+        self.exchange = Some(Exchange { place, sources, idle: (BTreeMap::new(), Instant::now()), codec });
+    }
+
+    /// The partition of the contributions; whoever has it has the cohorts.
+    pub(super) fn place(&self) -> Option<Place> {
+        self.exchange.as_ref().map(|exchange| exchange.place)
+    }
+
+    /// Partitions without an unread record, each with the offset at which it was found so.
+    pub(super) fn note_idle(&mut self, idle: BTreeMap<Place, i64>) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.idle = (idle, Instant::now());
+        }
+    }
+
+    /// Partitions for which buckets wait that a crowd of people has passed, each with the offset where it stands.
+    pub(super) fn waits_for(&self) -> BTreeMap<Place, i64> {
+        let waits = |exchange: &Exchange| self.state.head.waits_for(&self.terms, &exchange.sources, &BTreeMap::new());
+        self.exchange.as_ref().map(waits).unwrap_or_default()
+    }
+
+    /// Whether buckets can close without further contributions.
+    pub(super) fn has_due(&self) -> bool {
+        let is_due = |exchange: &Exchange| self.state.head.has_due(&self.terms, &exchange.sources, &exchange.idle_now());
+        self.exchange.as_ref().is_some_and(is_due)
     }
 
     /// Goes on from a state that was read back; false where it is of other series.
@@ -241,24 +327,82 @@ impl SeriesStream {
         !self.state.open.is_empty()
     }
 
-    /// Rows of the buckets that a batch closes, verified, and what the state becomes with it.
+    /// What a batch contributes, the rows of the buckets that it closes, verified, and what the state becomes with it. With `repeated`, the
+    /// partitions were idle that were idle then. Only an instance that `has_cohorts` publishes.
     pub(super) fn step(
         &mut self,
         batch: EncodedInput<'_>,
         batch_clock_ms: i64,
         end: SourceEnd,
-    ) -> Result<SeriesStep, SeriesRefusal> {
+        (has_cohorts, repeated): (bool, Option<&Intent>),
+    ) -> Result<SeriesStep, StepError> {
         let is_end = self.closes_all(end);
         let readings = self.readings(batch);
-        let Self { terms, state, draws, .. } = self;
         // Clocks of devices may be ahead by what a bucket waits for late records. A later time would close buckets of later jobs.
-        let tolerance_ms = terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
+        let tolerance_ms = self.terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
         let clock_ms = Some(batch_clock_ms.saturating_add(tolerance_ms));
+        if self.exchange.is_none() {
+            let (published, dropped) = self.publish(&readings, clock_ms, is_end)?;
+            let dropped = dropped.into_iter().map(|(row, series)| (batch.rows.coordinates[row], series)).collect();
+            return Ok(SeriesStep { published: Some(published), dropped, ..SeriesStep::default() });
+        }
+        let contributions = self.contributions(batch, &readings, clock_ms)?;
+        let due = repeated.map_or_else(|| self.has_due(), |intent| intent.series_place.is_some());
+        if !has_cohorts || batch.input.contributions.is_empty() && !due {
+            return Ok(SeriesStep { contributions, ..SeriesStep::default() });
+        }
+        let received = self.received(batch.input, repeated)?;
+        let idle = received.idle.clone();
+        let readings = Readings { received: Some(received), ..Readings::default() };
+        let (published, _) = self.publish(&readings, clock_ms, is_end)?;
+        Ok(SeriesStep { published: Some(published), contributions, idle, ..SeriesStep::default() })
+    }
+
+    /// The rows of the buckets that close, verified, what the state becomes, and what contributes nothing.
+    fn publish(
+        &self,
+        readings: &Readings,
+        clock_ms: Option<i64>,
+        is_end: bool,
+    ) -> Result<((VerifiedSeries, SeriesChanges), BTreeSet<(usize, usize)>), SeriesRefusal> {
+        let Self { terms, state, draws, .. } = self;
         let draw = |number: u128| draws.digest(&number.to_be_bytes());
-        let proposal = propose(terms, state, &readings, clock_ms, is_end, &draw);
-        let verified = verify_series(terms, state, &readings, clock_ms, &proposal)?;
-        let dropped = proposal.dropped.iter().map(|(row, series)| (batch.rows.coordinates[*row], *series)).collect();
-        Ok(SeriesStep { verified, changes: proposal.changes, dropped })
+        let proposal = propose(terms, state, readings, clock_ms, is_end, &draw);
+        let verified = verify_series(terms, state, readings, clock_ms, &proposal)?;
+        Ok(((verified, proposal.changes), proposal.dropped))
+    }
+
+    /// What the records of a batch contribute, by source partition, sealed.
+    fn contributions(
+        &self,
+        batch: EncodedInput<'_>,
+        readings: &Readings,
+        clock_ms: Option<i64>,
+    ) -> Result<Vec<Vec<u8>>, SeriesRefusal> {
+        let Some(Exchange { codec, place, .. }) = &self.exchange else { return Ok(Vec::new()) };
+        let sources: Vec<Place> = batch.rows.coordinates.iter().map(|at| at.place()).collect();
+        let mut sums = sum_up(&self.terms, readings, &sources, clock_ms);
+        verify_sums(&self.terms, readings, &sources, clock_ms, sums.values())?;
+        for (source, range) in batch.input.ranges.iter().filter(|(source, _)| *source != place) {
+            let of_source = sums.entry(*source).or_default();
+            (of_source.source, of_source.next) = (*source, Some(range.1));
+        }
+        let identity = self.terms.identity();
+        let parts = sums.into_values().flat_map(|of_source| of_source.divided(MAX_PEOPLE_OF_MESSAGE));
+        Ok(parts.map(|part| codec.seal_contributions(&identity, &part)).collect())
+    }
+
+    /// Contributions that have arrived with a batch.
+    fn received(&self, input: &InputBatch, repeated: Option<&Intent>) -> Result<Received, StepError> {
+        let Some(exchange) = &self.exchange else { return Ok(Received::default()) };
+        let identity = self.terms.identity();
+        let open = |(_, sealed): &(Place, Vec<u8>)| -> Result<Contributions, StepError> {
+            let (of_series, contributions) = exchange.codec.open_contributions(sealed)?;
+            if of_series == identity { Ok(contributions) } else { Err(StepError::OtherSeries) }
+        };
+        let contributions = input.contributions.iter().map(open).collect::<Result<_, _>>()?;
+        let idle = repeated.map_or_else(|| exchange.idle_now(), |intent| intent.idle.iter().copied().collect());
+        Ok(Received { contributions, sources: exchange.sources.clone(), idle })
     }
 
     /// Terms of the series.
@@ -290,7 +434,7 @@ impl SeriesStream {
             }
         }
         let strata = self.strata(fresh, books, &terms.cohorts);
-        Readings { subjects: fresh.subjects.clone(), times, values, strata }
+        Readings { subjects: fresh.subjects.clone(), times, values, strata, received: None }
     }
 
     /// Labels of people whose stratum is not known, from the first record of each in the batch that has all of them.

@@ -11,9 +11,8 @@ use super::core::{BatchError, Coding, Engine};
 use super::encode_ahead::{Encoder, SetOnDrop, Turn, Unseen, Upcoming};
 use super::gather::{Gathered, Order, Settling};
 use super::held::{Remaining, kept, kept_waiting};
-use super::series_stream::{EncodedInput, SeriesStep, SeriesStream, SourceEnd};
+use super::series_stream::{EncodedInput, SeriesStep, SeriesStream, SourceEnd, StepError};
 use super::treatment::VerifiedBatch;
-use crate::anonymity::series::SeriesChanges;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::{Intent, KeptRow, OffsetRange, Progress};
 use crate::daemon::state::store::Store;
@@ -46,6 +45,8 @@ struct Prepared<'a> {
     audit: Option<AuditLine>,
     /// Records that contribute to no bucket, by position of the series.
     dropped: Vec<(Coordinate, usize)>,
+    /// What its records contribute to series of another instance.
+    contributions: Vec<Vec<u8>>,
     /// What it writes to the changelog.
     changes: Changes,
     /// Waiting rows of people who are erased with it.
@@ -107,10 +108,11 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let order = Order::new(settling, retry, now.into());
         let (_, age_ms) = order.clock_and_age(&self.durable.progress);
-        let closes_series = self
-            .series
-            .as_ref()
-            .is_some_and(|series| series.closes_all(source_end(&order)) && series.has_open_buckets());
+        let closes_series = retry.is_some_and(|intent| intent.series_place.is_some())
+            || self
+                .series
+                .as_ref()
+                .is_some_and(|series| series.closes_all(source_end(&order)) && series.has_open_buckets());
         if !closes_series && self.held.joining(&of, age_ms, order.is_all()).is_empty() {
             return Ok(());
         }
@@ -135,40 +137,51 @@ impl Engine {
     ) -> Result<(), BatchError> {
         let gathered = self.gather(turn, &of, order)?;
         let verified = self.treat_and_verify(gathered, order)?;
-        // Nothing is published of people whose entries are about to go, nor by an instance that lacks partitions.
-        let publishes = order.erased.is_empty() && self.has_series_state();
-        let series = if publishes { self.series_of(&verified.gathered, order)? } else { None };
-        let (rows, changes, dropped) = match series {
-            Some(SeriesStep { verified, changes, dropped }) => (Some(verified), Some(changes), dropped),
-            None => Default::default(),
-        };
-        let mut prepared = self.prepare(verified, changes, order);
-        if let Some(rows) = rows {
-            prepared.effects.verified.attach(rows);
-        }
-        prepared.dropped = dropped;
+        let series = self.series_of(&verified.gathered, order)?;
+        let mut prepared = self.prepare(verified, series, order);
         prepared.changes = self.changes_of(&prepared.gathered, &prepared.intent, order);
         let delivered = self.deliver(prepared, sink, upcoming)?;
         self.apply(delivered);
         Ok(())
     }
 
-    /// Rows of the buckets that a batch closes, verified, and what the state of the series becomes. Nothing where there are no series.
-    fn series_of(&mut self, gathered: &Gathered<'_>, order: &Order<'_>) -> Result<Option<SeriesStep>, BatchError> {
-        let Some(series) = &mut self.series else { return Ok(None) };
+    /// What a batch contributes to series, and the rows of the buckets that it closes. Nothing where there are no series, or while entries
+    /// of people are about to go.
+    fn series_of(&mut self, gathered: &Gathered<'_>, order: &Order<'_>) -> Result<SeriesStep, BatchError> {
+        let has_cohorts = self.has_series_state();
+        let Some(series) = self.series.as_mut().filter(|_| order.erased.is_empty()) else {
+            return Ok(SeriesStep::default());
+        };
         let Coding { books, numbering, .. } = &self.coding;
         let batch = EncodedInput { input: gathered.input, rows: &gathered.fresh, books, numbering: *numbering };
-        Ok(Some(series.step(batch, gathered.clock_ms, source_end(order))?))
+        series.step(batch, gathered.clock_ms, source_end(order), (has_cohorts, order.retry)).map_err(|error| match error
+        {
+            StepError::Refused(refusal) => refusal.into(),
+            StepError::Unreadable | StepError::OtherSeries => BatchError::Fatal(error.to_string()),
+        })
+    }
+
+    /// Closes the buckets of series that wait for nothing but a batch.
+    ///
+    /// # Errors
+    /// See [`BatchError`]; nothing has left and nothing is remembered then.
+    pub fn close_series(&mut self, sink: &mut dyn Sink, now: impl Into<Moment>) -> Result<(), BatchError> {
+        if !self.has_series_state() || !self.series.as_ref().is_some_and(SeriesStream::has_due) {
+            return Ok(());
+        }
+        self.process_nothing(&Order::new(Settling::Quiet, None, now.into()), sink)
     }
 
     /// Makes up all that will be remembered of the batch.
     fn prepare<'a>(
         &mut self,
         verified: VerifiedBatch<'a>,
-        changes: Option<SeriesChanges>,
+        series: SeriesStep,
         order: &Order<'_>,
     ) -> Prepared<'a> {
         let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
+        let SeriesStep { published, dropped: uncounted, contributions, idle } = series;
+        let (rows, changes) = published.unzip();
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let monitor = self.settings.monitor;
         let remaining = self.limiter(&gathered).remaining(&mut turnout, &mut proposal, &verified, monitor);
@@ -182,9 +195,12 @@ impl Engine {
         self.settle_model();
         self.measure_model(&mut report);
         gathered.seconds.learn = start.elapsed().as_secs_f64();
-        let effects = Effects { verified, remaining, report };
+        let mut effects = Effects { verified, remaining, report };
         let mut intent = self.intent(&gathered, order, &effects);
+        intent.series_place =
+            changes.as_ref().and_then(|_| self.series.as_ref()).and_then(SeriesStream::place);
         intent.series = changes;
+        intent.idle = idle.into_iter().collect();
         let audit = self.auditor.as_ref().map(|auditor| {
             auditor.line(&AuditedBatch {
                 sequence: intent.after.sequence,
@@ -202,7 +218,11 @@ impl Engine {
                 groups: self.in_force.plan.groups.iter().map(|group| group.name.as_str()).collect(),
             })
         });
-        Prepared { gathered, effects, intent, audit, dropped: Vec::new(), changes: Changes::default(), erased }
+        if let Some(rows) = rows {
+            effects.verified.attach(rows);
+        }
+        let changes = Changes::default();
+        Prepared { gathered, effects, intent, audit, dropped: uncounted, contributions, changes, erased }
     }
 
     /// What must be on the disk before anything leaves.
@@ -242,6 +262,8 @@ impl Engine {
             met: Some(met),
             profiles: self.durable.store.profiles_version(),
             series: None,
+            series_place: None,
+            idle: Vec::new(),
         }
     }
 
@@ -400,13 +422,23 @@ impl Intended<'_, '_> {
         untruthful: Option<&str>,
         series: Option<&SeriesStream>,
     ) -> Result<(), DeliveryError> {
-        let Prepared { gathered, effects: Effects { verified, .. }, intent, audit, dropped, changes, .. } = self.0;
+        let Prepared {
+            gathered,
+            effects: Effects { verified, .. },
+            intent,
+            audit,
+            dropped,
+            contributions,
+            changes,
+            ..
+        } = self.0;
         let envelope = Envelope {
             sequence: intent.after.sequence,
             attempt: intent.attempt,
             clock_ms: gathered.clock_ms,
             positions: &changes.positions,
             changelog: &changes.records,
+            contributions,
             rejected: &gathered.rejected,
             subjects: &gathered.batch.subjects,
             coordinates: &gathered.batch.coordinates,

@@ -4,7 +4,7 @@
 //! entry has none. Entries of several topics with the same partition number lie together, so each value names its partition.
 
 use super::seal::Keys;
-use crate::anonymity::series::{Cohort, Head, OpenBucket, Participant, SeriesChanges, SeriesState};
+use crate::anonymity::series::{Cohort, Contributions, Head, OpenBucket, Participant, SeriesChanges, SeriesState};
 use crate::daemon::state::records::KeptRow;
 use crate::io::input::Place;
 use crate::ledger::supporters::Person;
@@ -14,9 +14,6 @@ use crate::records::sealer::Sealer;
 use crate::release::sink::ChangelogRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// The partition whose entries hold the state of the series: it exists in every source.
-pub const SERIES_PLACE: Place = (0, 0);
 
 /// Bytes of a name.
 const NAME: usize = 16;
@@ -205,6 +202,26 @@ impl EntryCodec {
     #[must_use]
     pub fn remove(&self, place: Place, key: EntryKey) -> ChangelogRecord {
         ChangelogRecord { source_partition: place.1, key: self.key(place, key), value: None }
+    }
+
+    /// Contributions to series of `identity`, sealed.
+    #[must_use]
+    pub fn seal_contributions(&self, identity: &str, contributions: &Contributions) -> Vec<u8> {
+        let plain = postcard::to_stdvec(&(identity, contributions)).expect("plain values always serialize");
+        self.sealer.seal(&self.place_of_contributions(), &plain)
+    }
+
+    /// Contributions, and the series that they belong to.
+    ///
+    /// # Errors
+    /// When another secret or another version has sealed them.
+    pub fn open_contributions(&self, sealed: &[u8]) -> Result<(String, Contributions), UnreadableEntry> {
+        let plain = self.sealer.open(&self.place_of_contributions(), sealed).ok_or(UnreadableEntry)?;
+        postcard::from_bytes(&plain).map_err(|_| UnreadableEntry)
+    }
+
+    fn place_of_contributions(&self) -> Vec<u8> {
+        [b"contributions", &self.prefix[..]].concat()
     }
 
     /// The name in a record's key; none where it is of another group.

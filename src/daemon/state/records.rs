@@ -98,14 +98,16 @@ impl Intent {
             met: self.met.clone(),
             profiles: self.profiles,
             series: None,
+            series_place: self.series_place,
+            idle: self.idle.clone(),
         }
     }
 
-    /// Partitions whose records it treats: those that it reads, and those of the rows that come along.
+    /// Partitions whose state it changes: those that it reads, those of the rows that come along, and that of the series.
     #[must_use]
     pub fn places(&self) -> BTreeSet<Place> {
         let read = self.ranges.iter().map(|range| (range.topic, range.partition));
-        read.chain(self.settled.iter().map(|(_, at)| at.place())).collect()
+        read.chain(self.settled.iter().map(|(_, at)| at.place())).chain(self.series_place).collect()
     }
 }
 
@@ -221,4 +223,8 @@ pub struct Intent {
     pub profiles: u64,
     /// New values of the state of the series; none where there are no series.
     pub series: Option<SeriesChanges>,
+    /// The partition of contributions, where their state changes.
+    pub series_place: Option<Place>,
+    /// Source partitions without an unread record, each with the offset at which it was found so: buckets have not waited for them.
+    pub idle: Vec<(Place, i64)>,
 }

@@ -110,7 +110,7 @@ pub fn run_file(
             retry: None,
             erasures: supervision.erasures,
             erasure_topic: None,
-            all_partitions: None,
+            idle: None,
             assigned: BTreeSet::new(),
             restore: None,
             next: supervision.next,

@@ -1,5 +1,6 @@
 //! A daemon whose source is a topic: its parts, put together.
 
+use super::idle::IdlePartitions;
 use super::kafka_source::{Group, KafkaSource};
 use super::profiles;
 use super::restore::{Changelog, Restore};
@@ -14,7 +15,7 @@ use crate::daemon::erasure::topic::{ErasureTopic, TopicReader};
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
-use crate::io::input::Origin;
+use crate::io::input::{Origin, Place};
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::changelog;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
@@ -86,8 +87,6 @@ struct Start<'a> {
     /// The consumer, once there is one.
     consumer: Arc<OnceLock<Arc<FeedConsumer>>>,
     health: Arc<Health>,
-    /// Partitions that this instance must read alone, where it publishes series.
-    all_partitions: Option<usize>,
     /// The broker is a stand-in within this process.
     stand_in: bool,
 }
@@ -105,7 +104,7 @@ pub fn run_kafka(
     }
     let (config, schema, file) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.file.clone());
     let (cluster, sink) = clusters(&config)?;
-    let mut start = Start {
+    let start = Start {
         file: &file,
         config: &config,
         schema: &schema,
@@ -115,22 +114,22 @@ pub fn run_kafka(
         sink,
         consumer: Arc::default(),
         health: Arc::default(),
-        all_partitions: None,
         stand_in: options.stand_in_broker,
     };
-    let topics = config.source.topics.clone();
-    let mut wanted: Vec<&str> = config.source.topics.iter().map(String::as_str).collect();
+    let topics = config.consumed_topics();
+    let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.extend(config.erasure.is_on().then_some(config.erasure.topic.as_str()));
     wanted.push(&config.sink.changelog_topic);
     let Some(partitions) = reach(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
         return Ok(Vec::new());
     };
-    let source_partitions = &partitions[..topics.len()];
+    let source_partitions = &partitions[..config.source.topics.len()];
+    if let Some(topic) = config.contributions_topic() {
+        changelog::expect_one_partition(&topic, partitions[source_partitions.len()])?;
+    }
     let most = source_partitions.iter().max().copied().unwrap_or(0);
     changelog::expect_partitions(&start.sink, &config.sink.changelog_topic, most, PATIENCE)?;
-    let all: i32 = source_partitions.iter().sum();
-    start.all_partitions = checked.series.as_ref().map(|_| usize::try_from(all).unwrap_or(0));
     let mut opened: Option<TransactionalSink> = None;
     let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<Marker, KafkaFailure> {
         let (sink, last) = start.open_sink(id)?;
@@ -167,10 +166,20 @@ pub fn run_kafka(
     let erasure_topic = start.erasure_topic(&engine)?;
     engine.heed(stop);
     let clock = state_clock(&config, options, &engine, intent.as_ref());
-    engine.publish_with(start.all_partitions);
+    if config.contributions_topic().is_some() {
+        let (place, sources) = places(source_partitions);
+        engine.exchange_series(place, sources);
+    }
     let restore = start.restore(&engine, options.accept_rewind);
     start.stream(&mut engine, intent, &mut sink, (clock, erasure_topic, restore), supervision)?;
     Ok(engine.findings())
+}
+
+/// The partition of contributions to series, behind the topics of the source; and all partitions of these, by the number that each topic has.
+fn places(source_partitions: &[i32]) -> (Place, Vec<Place>) {
+    let topics = (0u16..).zip(source_partitions);
+    let sources = topics.flat_map(|(topic, partitions)| (0..*partitions).map(move |partition| (topic, partition)));
+    ((u16::try_from(source_partitions.len()).expect("few topics"), 0), sources.collect())
 }
 
 /// Tells of a refusal that was not heard before.
@@ -235,7 +244,7 @@ impl Start<'_> {
         Some(Restore::new(Changelog {
             source: self.cluster.clone(),
             group: config.source.group.clone(),
-            topics: config.source.topics.clone(),
+            topics: config.consumed_topics(),
             cluster: self.sink.clone(),
             topic: config.sink.changelog_topic.clone(),
             codec,
@@ -272,7 +281,9 @@ impl Start<'_> {
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
         let ending = Arc::new(Ending::default());
         let _parting = Parting(Arc::clone(&ending));
-        let topics = config.source.topics.clone();
+        let topics = config.consumed_topics();
+        let contributions = config.contributions_topic().map(|topic| (topic, config.source.group.clone()));
+        let idle = contributions.as_ref().map(|_| IdlePartitions::new(cluster.clone(), topics.clone()));
         let consumer = subscribe(
             cluster,
             &config.source.group,
@@ -289,6 +300,7 @@ impl Start<'_> {
             messages: messages(config, schema, file, telemetry).map_err(RunError::Configuration)?,
             width: schema.attributes.len(),
             closing: closing(config, schema),
+            contributions,
             subject: schema.subject_attribute(),
             feed: feed_in,
             commands: commands_out,
@@ -329,7 +341,7 @@ impl Start<'_> {
                 retry: intent,
                 erasures: supervision.erasures,
                 erasure_topic,
-                all_partitions: self.all_partitions,
+                idle,
                 assigned: BTreeSet::new(),
                 restore,
                 next: supervision.next,

@@ -116,7 +116,7 @@ impl Source for KafkaSource<'_> {
             },
         };
         match &next {
-            Next::Batch(turn, _) if turn.input.epoch != self.epoch || turn.input.records() == 0 => {
+            Next::Batch(turn, _) if turn.input.epoch != self.epoch || turn.input.is_empty() => {
                 return Ok(Next::Nothing);
             }
             Next::Notice(Notice::CannotReplay { gone }) => self.tell_of_loss(gone),

@@ -14,6 +14,7 @@
 mod file_source;
 mod from_file;
 mod from_kafka;
+mod idle;
 mod kafka_source;
 mod profiles;
 mod restore;

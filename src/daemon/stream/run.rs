@@ -3,6 +3,7 @@
 //! The states of a batch are the engine's (`docs/exactly-once.md`); this loop decides what comes next: a batch from the
 //! source, a revocation to settle, a rewind after an abort, or the end.
 
+use super::idle::IdlePartitions;
 use super::restore::{Restore, RestoreError};
 use super::source::{Next, Notice, Source, SourceFailure};
 use crate::daemon::engine::clock::StateClock;
@@ -34,16 +35,6 @@ pub enum StreamError {
     /// What only the memory knew could not be written to the state.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Other instances read some of the partitions, and a cohort must not be divided among instances.
-    #[error(
-        "this instance reads {assigned} of the {all} partitions of source.topics, and [[series]] need all of them in one instance: two instances would publish two different groupings of the same people (stop the other instances of source.group, or remove [[series]])"
-    )]
-    SeriesDivided {
-        /// Partitions of this instance.
-        assigned: usize,
-        /// Partitions of the topics.
-        all: usize,
-    },
     /// The erasure topic cannot be read on.
     #[error(transparent)]
     ErasureTopic(#[from] ErasureTopicError),
@@ -106,8 +97,8 @@ pub struct Run<'a> {
     pub erasures: &'a ErasureRequests,
     /// Reader of the erasure topic; none where there is no such topic.
     pub erasure_topic: Option<TopicReader>,
-    /// Partitions that this instance must read alone, where it publishes series of topics.
-    pub all_partitions: Option<usize>,
+    /// Finds partitions that delay no bucket; none where no series come of topics.
+    pub idle: Option<IdlePartitions>,
     /// Partitions that it reads.
     pub assigned: BTreeSet<Place>,
     /// Reads the state of partitions that come; none where the source is a file.
@@ -184,6 +175,11 @@ impl Run<'_> {
                     continue;
                 }
             }
+            if let Some(idle) = &mut self.idle
+                && let Some(without_unread) = idle.turn(&self.engine.series_wait_for())
+            {
+                self.engine.note_idle(without_unread);
+            }
             // A name that is acted on before partitions have come would be missed in them.
             let waits = self.restore.is_some() && self.assigned.is_empty() && begun.elapsed() < STANDBY;
             if is_restored && !waits {
@@ -203,7 +199,9 @@ impl Run<'_> {
             match next? {
                 Next::Batch(_, None) if !self.has_state() => is_dropped = true,
                 Next::Batch(turn, last) => {
-                    quiet_since = Instant::now();
+                    if turn.input.records() > 0 {
+                        quiet_since = Instant::now();
+                    }
                     attempts = match self.batch(turn, last)? {
                         Done::Left if last.is_none() => 0,
                         // What is held goes on waiting behind a batch that has not begun.
@@ -220,12 +218,13 @@ impl Run<'_> {
                     self.give_up_what_others_have(begun, &mut asked_at)?;
                     if self.retry.is_none() {
                         self.engine.take_updates_between_batches()?;
+                        self.close_series()?;
                     }
                     if self.engine.is_behind() {
                         self.engine.flush()?;
                     }
                     let silent = self.source.is_live() && quiet_since.elapsed() >= self.max_age;
-                    if silent && self.is_whole() && self.engine.has_due(self.clock.now()) {
+                    if silent && self.has_state() && self.engine.has_due(self.clock.now()) {
                         self.settle(|_| true, Settling::Quiet, None)?;
                         quiet_since = Instant::now();
                     }
@@ -233,7 +232,7 @@ impl Run<'_> {
                 Next::End(settling) => {
                     let aborted = self.retry.take_if(|retry| self.source.has_passed(&ranges_of(retry)));
                     self.give_up(aborted)?;
-                    if !self.is_whole() {
+                    if !self.has_state() {
                         return Ok(self.engine.flush()?);
                     }
                     return self.settle(|_| true, settling, None);
@@ -245,11 +244,6 @@ impl Run<'_> {
     /// Whether the state of all assigned partitions is known.
     fn has_state(&self) -> bool {
         self.restore.as_ref().is_none_or(|restore| restore.has_all(&self.assigned))
-    }
-
-    /// Whether what waits may be settled, and series may be published: not while some of the state is with others.
-    fn is_whole(&self) -> bool {
-        self.has_state() && self.all_partitions.is_none_or(|all| self.assigned.len() >= all)
     }
 
     /// Takes over the state of partitions that have come. True where nothing is missing, and what is to be repeated can be.
@@ -283,6 +277,19 @@ impl Run<'_> {
         Ok(self.has_state() && self.retry.as_ref().is_none_or(|retry| retry.places().is_subset(&self.assigned)))
     }
 
+    /// Closes buckets of series that wait for nothing but a batch.
+    fn close_series(&mut self) -> Result<(), StreamError> {
+        match self.engine.close_series(self.sink, self.clock.now()) {
+            Ok(()) => {}
+            Err(BatchError::Aborted { intent, .. }) => {
+                BatchAborted { reason: AbortReason::Transaction }.emit(self.telemetry);
+                self.retry = Some(*intent);
+            }
+            Err(error) => return Err(self.refused(error)),
+        }
+        Ok(())
+    }
+
     /// Erases people who are named in a request. While a batch is to be repeated requests wait: that batch is what it was.
     fn erase_requested(&mut self) -> Result<(), StreamError> {
         if self.retry.is_some() {
@@ -298,9 +305,6 @@ impl Run<'_> {
 
     /// Processes one batch.
     fn batch(&mut self, mut turn: Turn, last: Option<Settling>) -> Result<Done, StreamError> {
-        if let Some(all) = self.all_partitions.filter(|all| self.assigned.len() < *all) {
-            return Err(StreamError::SeriesDivided { assigned: self.assigned.len(), all });
-        }
         let input = &turn.input;
         let records = input.records();
         let retry = self.retry.take().filter(|_| input.closed == Closed::Replay);
@@ -318,7 +322,7 @@ impl Run<'_> {
             return Ok(Done::Unbegun);
         }
         let now = self.clock.now();
-        let outcome = if records > 0 {
+        let outcome = if records > 0 || !input.contributions.is_empty() {
             self.engine.process(&mut turn, settling, retry.as_ref(), self.sink, now, self.source)
         } else if settling == Settling::No {
             Ok(())

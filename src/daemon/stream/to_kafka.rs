@@ -39,9 +39,10 @@ pub(super) fn outputs(
         name => Some(topic(name)?),
     };
     let audit = config.sink.audit().map(topic).transpose()?;
-    let (group, sources) = (config.source.group.clone(), config.source.topics.clone());
+    let (group, sources, contributions) =
+        (config.source.group.clone(), config.consumed_topics(), config.contributions_topic());
     let changelog = config.sink.changelog_topic.clone();
-    Ok(Outputs { sinks, dead_letters, audit, changelog, sources, group, keeps_offsets, attributes })
+    Ok(Outputs { sinks, dead_letters, audit, changelog, contributions, sources, group, keeps_offsets, attributes })
 }
 
 /// State and marker must agree once the pending intent has been decided. A marker ahead of the state means that the state

@@ -49,6 +49,17 @@ pub fn expect_partitions(
     Err(KafkaFailure::TooFewPartitions { topic: topic.to_owned(), partitions, needed })
 }
 
+/// Expects one partition of the topic of contributions to series: one instance has all cohorts.
+///
+/// # Errors
+/// [`KafkaFailure::NotOnePartition`].
+pub fn expect_one_partition(topic: &str, partitions: i32) -> Result<(), KafkaFailure> {
+    if partitions == 1 {
+        return Ok(());
+    }
+    Err(KafkaFailure::NotOnePartition { topic: topic.to_owned(), partitions })
+}
+
 /// Which records a reader sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Isolation {

@@ -29,6 +29,10 @@ pub enum KafkaFailure {
     )]
     TooFewPartitions { topic: String, partitions: i32, needed: i32 },
     #[error(
+        "topic {topic:?} has {partitions} partitions and must have one: a single instance has all cohorts of the series (delete it and create it anew; contributions in it are lost)"
+    )]
+    NotOnePartition { topic: String, partitions: i32 },
+    #[error(
         "topic {topic:?}: another instance's open transaction has hidden what we have written there for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
     )]
     Undecided { topic: String, seconds: u64 },
@@ -63,6 +67,7 @@ impl KafkaFailure {
             self,
             Self::MissingTopic { .. }
                 | Self::TooFewPartitions { .. }
+                | Self::NotOnePartition { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
                 | Self::Files { .. }

@@ -22,6 +22,7 @@ mod standing;
 mod token;
 pub mod topic;
 pub mod transaction;
+pub mod unread;
 pub mod whole;
 
 pub use standing::GroupMetadata;

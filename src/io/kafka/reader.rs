@@ -33,6 +33,9 @@ mod rewind;
 /// How long a closed batch waits before the partitions are paused.
 const PATIENT: Duration = Duration::from_secs(2);
 
+/// How long contributions to series wait for others.
+const TOGETHER: Duration = Duration::from_secs(1);
+
 /// How long a message waits that cannot be read now. Others wait with it: what is behind it in its partition must.
 const LATER: Duration = Duration::from_millis(200);
 
@@ -62,6 +65,8 @@ pub struct Reader {
     pub width: usize,
     /// When a batch is closed.
     pub closing: Limits,
+    /// The topic of contributions to series, whose messages are no records, and the group that they must be of.
+    pub contributions: Option<(String, String)>,
     /// The attribute that names the subject.
     pub subject: Option<SubjectAttribute>,
     /// Where batches and notices go.
@@ -108,6 +113,8 @@ impl Reader {
     fn read(&self) -> Result<(), KafkaFailure> {
         let mut epoch = 0;
         let mut filling = self.filling(epoch);
+        // Contributions are batches of their own: records need not wait for them, nor they for a crowd.
+        let mut contributed = self.filling(epoch);
         let mut followed = Followed::default();
         let mut replay: Option<Replay> = None;
         let mut alone = self.cluster.has_consumer_protocol().then(Instant::now);
@@ -115,6 +122,7 @@ impl Reader {
             while let Ok(Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
                 epoch = new;
                 filling = self.filling(epoch);
+                contributed = self.filling(epoch);
                 replay = ranges.map(Replay::new);
                 followed.clear();
                 if !self.seeker().rewind(replay.as_ref().map(|replay| &replay.ranges))? {
@@ -137,12 +145,14 @@ impl Reader {
             let polled = self.consumer.poll(Duration::from_millis(if filling.is_empty() { 100 } else { 10 }));
             let now = Instant::now();
             filling.batch.read_seconds += (now - before).as_secs_f64();
-            self.forget_gone(&mut filling, &mut followed);
+            self.forget_gone([&mut filling, &mut contributed], &mut followed);
             match polled {
                 Some(Ok(message)) => {
                     for _ in 0..faults::number("messages-again").map_or(1, |_| 2) {
                         let ranges = replay.as_ref().map(|replay| &replay.ranges);
-                        match self.take(&message, ranges, &mut filling, &mut followed) {
+                        let is_apart = ranges.is_none() && self.is_contribution(&message);
+                        let into = if is_apart { &mut contributed } else { &mut filling };
+                        match self.take(&message, ranges, into, &mut followed) {
                             Taken::Now => {}
                             Taken::Later => {
                                 self.seeker().step_back(&message)?;
@@ -161,6 +171,7 @@ impl Reader {
                     Replayed::Impossible(gone) => {
                         replay = None;
                         filling = self.filling(epoch);
+                        contributed = self.filling(epoch);
                         followed.clear();
                         self.seeker().rewind(None)?;
                         if self.feed.send(Feed::Notice(Notice::CannotReplay { gone })).is_err() {
@@ -177,6 +188,11 @@ impl Reader {
                         continue;
                     }
                 }
+            }
+            if self.has_contributed(&contributed, now) {
+                contributed.batch.closed = Closed::Time;
+                let done = std::mem::replace(&mut contributed, self.filling(epoch));
+                self.hand_over(done, &mut followed)?;
             }
             if let Some(closed) = self.closes(&filling, now) {
                 filling.batch.closed = closed;
@@ -218,6 +234,17 @@ impl Reader {
                 return Taken::Now;
             }
             Step::Back => return Taken::Back,
+        }
+        if let Some((_, group)) = self.contributions.as_ref().filter(|(name, _)| name == message.topic()) {
+            if filling.is_empty() {
+                filling.batch.opened = Instant::now();
+            }
+            filling.batch.consume(coordinate);
+            followed.take(place, coordinate.offset, content);
+            if let Some(sealed) = message.payload().filter(|_| message.key() == Some(group.as_bytes())) {
+                filling.batch.contributions.push((place, sealed.to_vec()));
+            }
+            return Taken::Now;
         }
         // Timing every record would cost more than it tells: one in 64 stands for the others.
         let mark = filling.batch.raw.mark();
@@ -310,12 +337,22 @@ impl Reader {
         KafkaFailure::WentBack { brokers, topic, partition: message.partition(), offset: message.offset() }
     }
 
-    fn forget_gone(&self, filling: &mut Filling, followed: &mut Followed) {
+    fn forget_gone(&self, mut fillings: [&mut Filling; 2], followed: &mut Followed) {
         let gone = self.consumer.context().take_gone();
         for place in gone {
-            filling.forget(place);
+            fillings.iter_mut().for_each(|filling| filling.forget(place));
             followed.forget(place);
         }
+    }
+
+    fn is_contribution(&self, message: &BorrowedMessage<'_>) -> bool {
+        self.contributions.as_ref().is_some_and(|(topic, _)| topic == message.topic())
+    }
+
+    /// Whether contributions have waited for others long enough, or fill a batch.
+    fn has_contributed(&self, Filling { batch, .. }: &Filling, now: Instant) -> bool {
+        let is_full = || batch.contribution_bytes() >= self.closing.max_bytes;
+        !batch.is_empty() && (now.saturating_duration_since(batch.opened) >= TOGETHER || is_full())
     }
 
     fn closes(&self, filling: &Filling, now: Instant) -> Option<Closed> {

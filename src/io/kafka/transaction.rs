@@ -28,7 +28,9 @@ pub struct Outputs {
     pub audit: Option<OutputTopic>,
     /// The changelog: markers, and the state of each source partition.
     pub changelog: String,
-    /// Names of the source topics, by index; empty when the source is no topic of this cluster.
+    /// The topic of contributions to series; none without series.
+    pub contributions: Option<String>,
+    /// Names of the topics that are consumed, by index; empty when the source is no topic of this cluster.
     pub sources: Vec<String>,
     /// The group that reads them.
     pub group: String,
@@ -184,6 +186,12 @@ impl Attempt<'_> {
                 Some(value) => record.payload(value),
                 None => record,
             })?;
+        }
+        if let Some(topic) = &outputs.contributions {
+            for sealed in envelope.contributions {
+                let record = BaseRecord::<[u8], [u8]>::to(topic).key(outputs.group.as_bytes()).partition(0);
+                self.send(record.payload(sealed).timestamp(envelope.clock_ms))?;
+            }
         }
         self.send_marker(marker, envelope.clock_ms)?;
         crash_point("produced");

@@ -104,7 +104,7 @@ impl Trial {
                 cells.iter().map(|(person, day)| self.value(*person, *day)).collect(),
                 cells.iter().map(steps).collect(),
             ],
-            strata: std::collections::BTreeMap::new(),
+            ..Readings::default()
         };
         let state = SeriesState::new(terms);
         let proposal = propose(terms, &state, &readings, None, true, &|number| u128::from(mix(number as u64)));

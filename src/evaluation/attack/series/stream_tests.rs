@@ -138,6 +138,7 @@ fn readings(records: &[Record], strata: usize) -> Readings {
         times: records.iter().map(|record| Some(record.time)).collect(),
         values: (0..2).map(|at| records.iter().map(|record| record.values[at]).collect()).collect(),
         strata: records.iter().map(|record| (record.person, vec![(record.person % 2).to_string(); strata])).collect(),
+        received: None,
     }
 }
 

@@ -1,0 +1,167 @@
+//! Contributions on their way to the instance that has the cohorts: partial sums of the records of one batch, by source partition.
+//!
+//! Sums of one person, bucket and signal can be added in any order, so it does not matter over how many batches, partitions and
+//! instances the records of a person are spread.
+
+use super::intake::Readings;
+use super::state::Partial;
+use super::terms::{DAY_MS, Terms};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A source partition: the number of its topic, and its own.
+pub type SourcePartition = (u16, i32);
+
+/// What the records of one source partition in one batch contribute.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contributions {
+    /// The partition.
+    pub source: SourcePartition,
+    /// The offset behind the last record of the batch; none where more contributions of the same records follow.
+    pub next: Option<i64>,
+    /// Records without a subject or an event time.
+    pub unplaced: u64,
+    /// Records whose event time is ahead of the clock.
+    pub early: u64,
+    /// The latest event times of different people, at most `crowd` of them; empty where more contributions follow.
+    pub front: Vec<(u64, i64)>,
+    /// By subject digest, ascending.
+    pub people: Vec<PersonSums>,
+}
+
+/// Partial sums of one person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PersonSums {
+    /// The subject digest.
+    pub subject: u64,
+    /// Days with a record, as days since 1970, ascending.
+    pub days: Vec<i64>,
+    /// Labels of the stratum; empty where no record has all of them.
+    pub labels: Vec<String>,
+    /// By series and bucket, ascending.
+    pub buckets: Vec<BucketSums>,
+}
+
+/// Partial sums of one person in one bucket.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BucketSums {
+    /// Position of the series.
+    pub series: u16,
+    /// The bucket.
+    pub bucket: i64,
+    /// Records of the person in it.
+    pub records: u32,
+    /// Signals with a value, by position, ascending.
+    pub partials: Vec<(u16, Partial)>,
+}
+
+/// Contributions that have arrived, and what is known of the source partitions.
+#[derive(Clone, Debug, Default)]
+pub struct Received {
+    /// In the order of their topic.
+    pub contributions: Vec<Contributions>,
+    /// All partitions of the source. A bucket closes when the event times of each have passed it.
+    pub sources: Vec<SourcePartition>,
+    /// Partitions without an unread record, each with the offset at which it was found so: they delay no bucket as long as they are
+    /// there.
+    pub idle: BTreeMap<SourcePartition, i64>,
+}
+
+/// Notes the latest event time of a person among those of at most `crowd` people. Returns whether a time has changed.
+pub(super) fn advance(front: &mut Vec<(u64, i64)>, crowd: usize, subject: u64, time_ms: i64) -> bool {
+    if let Some((_, latest)) = front.iter_mut().find(|(known, _)| *known == subject) {
+        let is_later = time_ms > *latest;
+        *latest = time_ms.max(*latest);
+        return is_later;
+    }
+    if front.len() < crowd {
+        front.push((subject, time_ms));
+        return true;
+    }
+    match front.iter_mut().min_by_key(|(_, time)| *time) {
+        Some(earliest) if time_ms > earliest.1 => {
+            *earliest = (subject, time_ms);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Sums of one person while a batch is read.
+#[derive(Default)]
+struct Gathering {
+    days: Vec<i64>,
+    latest_ms: i64,
+    buckets: BTreeMap<(u16, i64), (u32, Vec<Partial>)>,
+}
+
+/// Sums up the records of a batch. `sources` names the partition of each record. Records ahead of `clock_ms` are counted and left out.
+#[must_use]
+pub fn sum_up(
+    terms: &Terms,
+    readings: &Readings,
+    sources: &[SourcePartition],
+    clock_ms: Option<i64>,
+) -> BTreeMap<SourcePartition, Contributions> {
+    let mut all: BTreeMap<SourcePartition, (Contributions, BTreeMap<u64, Gathering>)> = BTreeMap::new();
+    for (row, ((&subject, &time), &source)) in readings.subjects.iter().zip(&readings.times).zip(sources).enumerate() {
+        let (contributions, people) = all.entry(source).or_default();
+        let Some(time_ms) = time.filter(|_| subject != 0) else {
+            contributions.unplaced += 1;
+            continue;
+        };
+        if clock_ms.is_some_and(|clock| time_ms > clock) {
+            contributions.early += 1;
+            continue;
+        }
+        let is_new = !people.contains_key(&subject);
+        let person = people.entry(subject).or_default();
+        person.latest_ms = if is_new { time_ms } else { person.latest_ms.max(time_ms) };
+        let day = time_ms.div_euclid(DAY_MS);
+        if let Err(at) = person.days.binary_search(&day) {
+            person.days.insert(at, day);
+        }
+        for (number, series) in (0u16..).zip(&terms.series) {
+            let empty = || (0, vec![Partial::default(); series.signals.len()]);
+            let (records, partials) = person.buckets.entry((number, series.bucket(time_ms))).or_insert_with(empty);
+            *records += 1;
+            for (partial, signal) in partials.iter_mut().zip(&series.signals) {
+                partial.add(readings.values[signal.attribute][row], signal.range);
+            }
+        }
+    }
+    let finish = |(source, (mut contributions, people)): (SourcePartition, (Contributions, BTreeMap<u64, Gathering>))| {
+        contributions.source = source;
+        for (subject, person) in people {
+            advance(&mut contributions.front, terms.cohorts.crowd, subject, person.latest_ms);
+            let bucket = |((series, bucket), (records, partials)): ((u16, i64), (u32, Vec<Partial>))| {
+                let partials = (0u16..).zip(partials).filter(|(_, partial)| partial.count > 0).collect();
+                BucketSums { series, bucket, records, partials }
+            };
+            contributions.people.push(PersonSums {
+                subject,
+                days: person.days,
+                labels: readings.strata.get(&subject).cloned().unwrap_or_default(),
+                buckets: person.buckets.into_iter().map(bucket).collect(),
+            });
+        }
+        (source, contributions)
+    };
+    all.into_iter().map(finish).collect()
+}
+
+impl Contributions {
+    /// Divides contributions so that none has more than `most` people. The last one has the offset and the front: before it has come,
+    /// no bucket closes that the others belong to.
+    #[must_use]
+    pub fn divided(mut self, most: usize) -> Vec<Self> {
+        let mut parts = Vec::new();
+        while self.people.len() > most {
+            let rest = self.people.split_off(most);
+            let people = std::mem::replace(&mut self.people, rest);
+            parts.push(Self { source: self.source, people, ..Self::default() });
+        }
+        parts.push(self);
+        parts
+    }
+}

@@ -1,0 +1,196 @@
+//! Contributions of several partitions against the records that they stand for.
+
+use crate::release::series_sums::verify_sums;
+use super::*;
+use crate::anonymity::series::{Contributions, Partial, Received, SourcePartition, sum_up};
+
+fn draw(number: u128) -> u128 {
+    u128::from(mix(number as u64)) << 64 | u128::from(mix(number as u64 ^ 1))
+}
+
+/// A group of instances that share a stream: which partition each record is in, and how partitions and batches are interleaved.
+struct Group {
+    partitions: i32,
+    /// Records of a person are in several partitions.
+    is_spread: bool,
+    /// Records of a batch at most.
+    batch: usize,
+    /// People of a message at most.
+    people: usize,
+}
+
+impl Group {
+    fn sources(&self) -> Vec<SourcePartition> {
+        (0..self.partitions).map(|partition| (0, partition)).collect()
+    }
+
+    /// The topic of contributions: each partition in its order, partitions in any order.
+    fn topic(&self, terms: &Terms, records: &[Record], seed: u64) -> Vec<Contributions> {
+        let mut queues: Vec<Vec<Record>> = vec![Vec::new(); self.partitions as usize];
+        for (row, record) in records.iter().enumerate() {
+            let key = if self.is_spread { row as u64 } else { record.0 };
+            queues[(mix(seed ^ key) % self.partitions as u64) as usize].push(*record);
+        }
+        let (mut topic, mut step, mut next) = (Vec::new(), 0, vec![0; queues.len()]);
+        while queues.iter().any(|queue| !queue.is_empty()) {
+            step += 1;
+            let roll = mix(seed ^ step << 8);
+            // The first partition is often behind.
+            let at = (roll % queues.len() as u64) as usize;
+            if queues[at].is_empty() || at == 0 && !(roll >> 30).is_multiple_of(5) && queues[1..].iter().any(|q| !q.is_empty()) {
+                continue;
+            }
+            let taken = queues[at].len().min(1 + (roll >> 40) as usize % self.batch);
+            let rest = queues[at].split_off(taken);
+            let part = std::mem::replace(&mut queues[at], rest);
+            next[at] += part.len() as i64;
+            let readings = readings(&part, terms.cohorts.strata.len());
+            let source = (0, i32::try_from(at).expect("few partitions"));
+            let sources = vec![source; part.len()];
+            let sums = sum_up(terms, &readings, &sources, None);
+            verify_sums(terms, &readings, &sources, None, sums.values()).expect("sums of the records");
+            for (_, mut contributions) in sums {
+                contributions.next = Some(next[at]);
+                topic.extend(contributions.divided(self.people));
+            }
+        }
+        topic
+    }
+}
+
+/// The instance with the cohorts reads the topic in batches of `size` messages.
+fn read(terms: &Arc<Terms>, topic: &[Contributions], sources: &[SourcePartition], size: usize, ends: bool) -> Published {
+    let mut published = Published { state: SeriesState::new(terms), ..Published::default() };
+    let batches = topic.len().div_ceil(size).max(1);
+    for batch in 0..batches {
+        let contributions = topic[batch * size..((batch + 1) * size).min(topic.len())].to_vec();
+        let received = Received { contributions, sources: sources.to_vec(), ..Received::default() };
+        take(terms, &mut published, received, ends && batch + 1 == batches);
+    }
+    published
+}
+
+fn take(terms: &Arc<Terms>, published: &mut Published, received: Received, is_end: bool) {
+    let readings = Readings { received: Some(received), ..Readings::default() };
+    let proposal = propose(terms, &published.state, &readings, None, is_end, &draw);
+    let verified = verify_series(terms, &published.state, &readings, None, &proposal).expect("a sound proposal");
+    published.rows.extend(verified.rows().iter().cloned());
+    for (_, cohort) in &proposal.changes.cohorts {
+        published.sets.extend(cohort.sets.iter().flatten().map(|set| cohort.members(*set).collect::<Vec<u64>>()));
+    }
+    published.state.apply(proposal.changes);
+}
+
+fn counts(state: &SeriesState) -> (u64, u64) {
+    let open: u64 = state.open.values().flatten().map(|open| u64::from(open.records)).sum();
+    let pending: u64 = state.head.epochs.iter().map(|epochs| epochs.records).sum();
+    (state.head.totals().records + open + pending, state.head.totals().dropped())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 300 } else { 2_000 }))]
+
+    /// One record a message, of one partition: exactly what an instance publishes that takes the records in itself.
+    #[test]
+    fn contributions_one_by_one_give_the_rows_of_the_records(
+        seed in any::<u64>(), people in 0_u64..16, days in 1_i64..14, crowd in 2_usize..4, strata in 0_usize..2, size in 1_usize..40,
+    ) {
+        let terms = terms(crowd, crowd + 2, false, strata);
+        let records = stream(seed, people, days, HALF_DAY);
+        let group = Group { partitions: 1, is_spread: false, batch: 1, people: 10 };
+        let received = read(&terms, &group.topic(&terms, &records, seed), &group.sources(), size, true);
+        let direct = run(&terms, &records, size + 3, &[]);
+        prop_assert_eq!(&received.rows, &direct.rows);
+        prop_assert_eq!(&received.state.people, &direct.state.people);
+        prop_assert_eq!(&received.state.cohorts, &direct.state.cohorts);
+        prop_assert_eq!(&received.state.head.counts, &direct.state.head.counts);
+        prop_assert_eq!(&received.state.head.closed_ms, &direct.state.head.closed_ms);
+    }
+
+    /// However partitions are interleaved and sums are divided: no record is late, none is lost or counts twice, rows do not depend on
+    /// where batches end, and no combination of sets isolates fewer people than a crowd.
+    #[test]
+    fn no_record_is_late_because_another_partition_is_ahead(
+        seed in any::<u64>(), people in 2_u64..16, days in 2_i64..14, crowd in 2_usize..4, partitions in 1_i32..5, is_spread in any::<bool>(),
+        batch in 1_usize..30, divided in 1_usize..6, size in 1_usize..20,
+    ) {
+        let terms = terms(crowd, crowd + 2, false, 0);
+        let records = stream(seed, people, days, HALF_DAY);
+        let group = Group { partitions, is_spread, batch, people: divided };
+        let topic = group.topic(&terms, &records, seed);
+        let received = read(&terms, &topic, &group.sources(), size, false);
+        prop_assert_eq!(counts(&received.state), (records.len() as u64 * terms.series.len() as u64, 0));
+        let other = read(&terms, &topic, &group.sources(), size + 7, false);
+        prop_assert_eq!(&received.rows, &other.rows);
+        prop_assert_eq!(&received.state, &other.state);
+        prop_assert!(isolates_nobody(&received.sets, crowd));
+    }
+
+    /// What is changed of contributions is refused before they leave.
+    #[test]
+    fn sums_that_are_not_those_of_the_records_are_refused(seed in any::<u64>(), how in 0_usize..9) {
+        let terms = terms(2, 4, false, 0);
+        let records = stream(seed, 4, 3, 0);
+        prop_assume!(!records.is_empty());
+        let readings = readings(&records, 0);
+        let sources = vec![(0, 0); records.len()];
+        let mut sums = sum_up(&terms, &readings, &sources, None);
+        let contributions = sums.get_mut(&(0, 0)).expect("of the only partition");
+        let person = (seed % contributions.people.len() as u64) as usize;
+        let of = &mut contributions.people[person];
+        let bucket = (seed >> 8) as usize % of.buckets.len();
+        match how {
+            0 => of.buckets[bucket].records += 1,
+            1 => of.buckets[bucket].bucket += DAY_MS,
+            2 => drop(of.buckets.remove(bucket)),
+            3 => of.subject ^= 1 << 40,
+            4 => of.days.push(of.days[of.days.len() - 1] + 1),
+            5 => of.buckets[bucket].partials.push((0, Partial { count: 1, sum: 3.0 })),
+            6 => of.buckets[bucket].partials.push((9, Partial { count: 1, sum: 3.0 })),
+            7 => contributions.front[0].1 += 1,
+            _ => drop(contributions.people.remove(person)),
+        }
+        prop_assert!(verify_sums(&terms, &readings, &sources, None, sums.values()).is_err());
+    }
+}
+
+/// Without the rule that buckets wait for partitions that are behind, their records would be late.
+#[test]
+fn a_crowd_that_is_ahead_alone_would_make_records_late() {
+    let terms = terms(2, 4, false, 0);
+    let late = |seed: u64| {
+        let records = stream(seed, 12, 12, HALF_DAY);
+        let group = Group { partitions: 3, is_spread: false, batch: 5, people: 10 };
+        let topic = group.topic(&terms, &records, seed);
+        counts(&read(&terms, &topic, &[], 3, false).state).1
+    };
+    assert!((0..20).map(late).sum::<u64>() > 0);
+}
+
+/// A partition that has nothing unread delays nothing, as long as it stands where that was found.
+#[test]
+fn buckets_wait_for_a_partition_until_it_is_idle() {
+    let terms = terms(2, 4, false, 0);
+    let records = stream(3, 12, 12, HALF_DAY);
+    let group = Group { partitions: 1, is_spread: false, batch: 20, people: 10 };
+    let topic = group.topic(&terms, &records, 3);
+    let sources = [(0, 0), (0, 7)];
+    let mut published = read(&terms, &topic, &sources, 5, false);
+    assert!(published.rows.is_empty(), "the other partition may have records");
+    let waits_for = |published: &Published| published.state.head.waits_for(&terms, &sources, &BTreeMap::new());
+    let unknown = BTreeMap::from([((0, 7), 0)]);
+    assert_eq!(waits_for(&published), unknown, "it is asked for from its beginning");
+    let idle = |at: i64| Received {
+        sources: sources.to_vec(),
+        idle: BTreeMap::from([((0, 7), at)]),
+        ..Received::default()
+    };
+    take(&terms, &mut published, idle(5), false);
+    assert!(published.rows.is_empty(), "it was found idle somewhere else");
+    assert!(!published.state.head.has_due(&terms, &sources, &idle(5).idle));
+    assert!(published.state.head.has_due(&terms, &sources, &idle(0).idle));
+    take(&terms, &mut published, idle(0), false);
+    let alone = read(&terms, &topic, &[(0, 0)], 5, false);
+    assert_eq!(published.state.head.closed_ms, alone.state.head.closed_ms);
+    assert!(!published.rows.is_empty() && waits_for(&published).is_empty());
+}
