@@ -89,6 +89,7 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> Intent {
         series: None,
         series_place: None,
         idle: Vec::new(),
+        sources: Vec::new(),
     }
 }
 

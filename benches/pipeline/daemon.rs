@@ -35,8 +35,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `throng run` with the fragments of the wearable configuration, the keys of `overrides` replaced. Series need all partitions
-    /// in one instance, and have a benchmark of their own.
+    /// Starts `throng run` with the fragments of the wearable configuration, the keys of `overrides` replaced. Series
+    /// have a benchmark of their own.
     pub fn start(folder: &Path, name: &str, overrides: &[(&str, &str)]) -> Self {
         let port = free_port();
         let shipped = std::fs::read_to_string(crate::CONFIGURATION).expect("the shipped configuration");
@@ -53,6 +53,8 @@ impl Daemon {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("THRONG__TELEMETRY__LISTEN", format!("127.0.0.1:{port}"))
             .env("THRONG__STATE__SECRET_FILE", "")
+            // Instances of a group read each other's entries.
+            .env("THRONG_SECRET", "a secret of the benchmark, and of nobody else")
             // The speed of a run is measured, whatever it represents.
             .env("THRONG__RELEASE__MIN_REPRESENTED", "0")
             .env("THRONG__STATE__PATH", folder.join(format!("{name}.state")))

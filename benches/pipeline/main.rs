@@ -206,7 +206,7 @@ fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broke
     let plain = copy(COPY, false);
     let in_transactions = copy(COPY_IN_TRANSACTIONS, true);
     let stretch = Stretch::begin();
-    let released: Vec<PathBuf> = GROUPS.iter().map(|group| format!("{}.{group}", text(files)).into()).collect();
+    let released: Vec<PathBuf> = GROUPS.iter().map(|group| files.with_extension(format!("{group}.ndjson"))).collect();
     let sent = client::produce_fragments(&cluster, &released, FRAGMENTS);
     let what = format!("floor: the {} released fragments produced again, transactions as above", grouped(sent));
     report.rate(&what, input.records, stretch.end(), None);

@@ -4,7 +4,8 @@
 //! whose batches are as small as theirs: what leaves, what it loses, how fast all of them are together, and how long the others take to go on
 //! where one is killed.
 //! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000). With `THRONG_BENCH_RESTORE=1000000,10000000` it measures instead how
-//! long the state of a partition with so many entries takes to be restored.
+//! long the state of a partition with so many entries takes to be restored. With `THRONG_BENCH_SIMULATE=1` it compares the changelog of a large
+//! group with the formulas of `docs/scale.md`, without Kafka.
 
 #[allow(dead_code, reason = "the scenario tests use the rest")]
 #[path = "../../tests/support/copies.rs"]
@@ -27,6 +28,7 @@ mod metrics;
 #[path = "../../tests/support/ports.rs"]
 mod ports;
 mod restore;
+mod simulate;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -65,6 +67,11 @@ fn main() {
     // `cargo test --benches` runs this too, without the flag: then it is enough that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the benchmark of several instances runs with `./dev bench scale`");
+        return;
+    }
+    if std::env::var_os("THRONG_BENCH_SIMULATE").is_some() {
+        println!("Machine: {}. One partition stands for all.\n", machine::description());
+        simulate::run();
         return;
     }
     if let Ok(numbers) = std::env::var("THRONG_BENCH_RESTORE") {

@@ -51,7 +51,7 @@ fn row(broker: &Broker, topic: &str, number: u64) {
         broker.produce_records(topic, &portion);
     }
     let progress = PlaceProgress { author: "bench".to_owned(), sequence: 1, next: 1, binding: Binding::default() };
-    let record = codec.set((0, 0), &Entry::Progress(progress));
+    let record = codec.set((0, 0), &Entry::Progress(Box::new(progress)));
     broker.produce_records(
         topic,
         &[Record { partition: Some(1), key: Some(record.key), payload: record.value, ..Record::default() }],

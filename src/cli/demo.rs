@@ -61,9 +61,13 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let schema_file = directory.path().join("wearable.toml");
     std::fs::write(&schema_file, SCHEMA).context("the schema cannot be written to the temporary directory")?;
     let cluster = MockCluster::new(1).context("the in-process broker did not start")?;
-    for (topic, partitions) in
-        [("wearable.raw", 2), ("wearable.sanitized", 2), ("throng.dead-letters", 1), ("throng.changelog", 3), ("throng.changelog.contributions", 1)]
-    {
+    for (topic, partitions) in [
+        ("wearable.raw", 2),
+        ("wearable.sanitized", 2),
+        ("throng.dead-letters", 1),
+        ("throng.changelog", 3),
+        ("throng.changelog.contributions", 1),
+    ] {
         cluster.create_topic(topic, partitions, 1).context("the in-process broker did not take a topic")?;
     }
     let brokers = cluster.bootstrap_servers();

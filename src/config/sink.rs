@@ -52,7 +52,8 @@ pub struct Sink {
     #[schemars(example = &"throng.audit")]
     pub audit_topic: String,
     /// Compacted topic with the state of each source partition and the marker of each instance's last batch. It needs one
-    /// partition more than the source topic with the most partitions.
+    /// partition more than the source topic with the most partitions. With `[[series]]` a topic of this name and `.contributions` is used as
+    /// well, of one partition.
     #[schemars(example = &"throng.changelog")]
     pub changelog_topic: String,
     /// The file to write, `-` for standard output (NDJSON of one group). Several groups write a file each, with the group's name before

@@ -195,6 +195,7 @@ fn sink(config: &Config, found: &mut Complaints) {
 
 fn topics(config: &Config, found: &mut Complaints) {
     let of_groups: BTreeSet<String> = config.output_names().iter().map(|name| config.sink.topic_of(name)).collect();
+    let contributions = config.contributions_topic();
     let mut named: Vec<(&str, &str)> = Vec::new();
     if config.source.kind == SourceKind::Kafka {
         named.extend(config.source.topics.iter().map(|topic| ("source.topics", topic.as_str())));
@@ -208,6 +209,7 @@ fn topics(config: &Config, found: &mut Complaints) {
         named.extend(of_groups.iter().map(|topic| ("sink.topic", topic.as_str())));
         named.push(("sink.dead_letter_topic", &sink.dead_letter_topic));
         named.push(("sink.changelog_topic", &sink.changelog_topic));
+        named.extend(contributions.as_deref().map(|topic| ("sink.changelog_topic", topic)));
         named.extend(sink.audit().map(|topic| ("sink.audit_topic", topic)));
     }
     let mut taken: BTreeMap<&str, &str> = BTreeMap::new();

@@ -15,6 +15,7 @@ use super::series_means::{is_multiple, verify_mean, verify_population};
 use super::series_moments::{MomentRecount, ShownMoment};
 use super::series_nested::ShownMeans;
 use super::series_noise::{Closing, Place, Sums, verify_noise};
+use super::series_sums::closing_sums;
 use crate::anonymity::series::{
     CARRY, Cohort, Head, History, Readings, RowFormat, SeriesProposal, SeriesRow, SeriesState, SeriesTerms, Statistic,
     Terms,
@@ -250,69 +251,6 @@ fn verify_cohorts(terms: &Terms, before: &SeriesState, changed: &[(u32, Cohort)]
         }
     }
     Ok(())
-}
-
-/// Sums of the buckets that close with this batch: open ones of the state and records of the batch.
-fn closing_sums(
-    terms: &Terms,
-    before: &SeriesState,
-    readings: &Readings,
-    clock_ms: Option<i64>,
-    proposal: &SeriesProposal,
-) -> BTreeMap<Place, BTreeMap<u64, Sums>> {
-    let mut closing: BTreeMap<Place, BTreeMap<u64, Sums>> = BTreeMap::new();
-    let closed_ms = &proposal.changes.head.closed_ms;
-    let place = |series: usize, bucket: i64| -> Option<Place> {
-        let end = terms.series[series].end(bucket);
-        (end > before.head.closed_ms[series] && end <= closed_ms[series]).then_some((end, series, bucket))
-    };
-    for (subject, buckets) in &before.open {
-        for open in buckets {
-            if let Some(place) = place(usize::from(open.series), open.bucket) {
-                let sums = open.partials.iter().map(|partial| (partial.count, partial.sum)).collect();
-                closing.entry(place).or_default().insert(*subject, sums);
-            }
-        }
-    }
-    for (row, time) in readings.times.iter().enumerate() {
-        let (subject, Some(time)) = (readings.subjects[row], *time) else { continue };
-        if subject == 0 || clock_ms.is_some_and(|clock| time > clock) {
-            continue;
-        }
-        for (series, of_series) in terms.series.iter().enumerate() {
-            let Some(place) = place(series, of_series.bucket(time)) else { continue };
-            if proposal.dropped.contains(&(row, series)) {
-                continue;
-            }
-            let empty = || vec![(0, 0.0); of_series.signals.len()];
-            let sums = closing.entry(place).or_default().entry(subject).or_insert_with(empty);
-            for (sum, signal) in sums.iter_mut().zip(&of_series.signals) {
-                let value = readings.values[signal.attribute][row];
-                if !value.is_nan() {
-                    let (low, high) = signal.range;
-                    *sum = (sum.0 + 1, sum.1 + value.max(low).min(high));
-                }
-            }
-        }
-    }
-    let received = readings.received.iter().flat_map(|received| &received.contributions);
-    let sums = received.flat_map(|of_source| &of_source.people).flat_map(|person| {
-        let subject = person.subject;
-        person.buckets.iter().map(move |sums| (subject, sums))
-    });
-    for (position, (subject, sums)) in sums.enumerate() {
-        let series = usize::from(sums.series);
-        let Some(place) = place(series, sums.bucket).filter(|_| !proposal.dropped.contains(&(position, series))) else {
-            continue;
-        };
-        let empty = || vec![(0, 0.0); terms.series[series].signals.len()];
-        let all = closing.entry(place).or_default().entry(subject).or_insert_with(empty);
-        for (signal, partial) in &sums.partials {
-            let sum = &mut all[usize::from(*signal)];
-            *sum = (sum.0 + partial.count, sum.1 + partial.sum);
-        }
-    }
-    closing
 }
 
 /// Mean of the values of a person, within the range of the signal.

@@ -1,12 +1,14 @@
-//! Verification of contributions before they leave for the instance that has the cohorts (docs/methods.md §13).
+//! Sums for the verifier: those of the buckets that close, and verification of contributions before they leave for the instance that has the cohorts (docs/methods.md §13).
 //!
 //! Claim. If [`verify_sums`] returns `Ok`, then each record with a subject and a time that is not ahead of the clock is part of one sum of
 //! its person, series and bucket, of the source partition that it came from, with each of its values clipped to the range of the signal;
 //! and days and latest times are those of records.
 
 use super::series::SeriesRefusal;
-use super::series_noise::Sums;
-use crate::anonymity::series::{Contributions, DAY_MS, Readings, SourcePartition, Terms};
+use super::series_noise::{Place, Sums};
+use crate::anonymity::series::{
+    BucketSums, Contributions, DAY_MS, Partial, Readings, SeriesProposal, SeriesState, SourcePartition, Terms,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Source partition, person, series and bucket.
@@ -56,17 +58,20 @@ pub fn verify_sums<'a>(
             }
             for sums in &person.buckets {
                 let cell = (source, person.subject, usize::from(sums.series), sums.bucket);
-                let Some((records, mut own)) = cells.remove(&cell) else {
+                let Some((records, own)) = cells.remove(&cell) else {
                     return refusal("a sum has no record, or leaves twice");
                 };
-                for (signal, partial) in &sums.partials {
-                    let Some(sum) = own.get_mut(usize::from(*signal)) else {
-                        return refusal("a sum is of no signal");
-                    };
-                    *sum = (sum.0.wrapping_sub(partial.count), sum.1 - partial.sum);
-                }
-                // Both add the values in the order of the records.
-                if records != sums.records || own.iter().any(|(count, sum)| *count != 0 || *sum != 0.0) {
+                let shown: BTreeMap<usize, &Partial> =
+                    sums.partials.iter().map(|(signal, partial)| (usize::from(*signal), partial)).collect();
+                // Both add the values in the order of the records. A sum beyond a double is none, of either.
+                let is_same = |(signal, (count, sum)): (usize, &(u32, f64))| match shown.get(&signal) {
+                    None => *count == 0,
+                    Some(partial) => {
+                        partial.count == *count && (partial.sum == *sum || partial.sum.is_nan() && sum.is_nan())
+                    }
+                };
+                let is_of_signals = shown.len() == sums.partials.len() && shown.keys().all(|at| *at < own.len());
+                if records != sums.records || !is_of_signals || !own.iter().enumerate().all(is_same) {
                     return refusal("a sum is not that of the records");
                 }
             }
@@ -79,4 +84,68 @@ pub fn verify_sums<'a>(
         }
     }
     if cells.is_empty() { Ok(()) } else { refusal("a record is part of no sum") }
+}
+
+/// Sums that other batches have contributed: each with its position among all, its series and its person.
+fn received_sums(readings: &Readings) -> impl Iterator<Item = (usize, usize, u64, &BucketSums)> {
+    let people = readings.received.iter().flat_map(|received| &received.contributions).flat_map(|of| &of.people);
+    let sums = people.flat_map(|person| person.buckets.iter().map(|sums| (person.subject, sums)));
+    sums.enumerate().map(|(position, (subject, sums))| (position, usize::from(sums.series), subject, sums))
+}
+
+/// Sums of the buckets that close with this batch: open ones of the state and records of the batch.
+pub(super) fn closing_sums(
+    terms: &Terms,
+    before: &SeriesState,
+    readings: &Readings,
+    clock_ms: Option<i64>,
+    proposal: &SeriesProposal,
+) -> BTreeMap<Place, BTreeMap<u64, Sums>> {
+    let mut closing: BTreeMap<Place, BTreeMap<u64, Sums>> = BTreeMap::new();
+    let closed_ms = &proposal.changes.head.closed_ms;
+    let place = |series: usize, bucket: i64| -> Option<Place> {
+        let end = terms.series[series].end(bucket);
+        (end > before.head.closed_ms[series] && end <= closed_ms[series]).then_some((end, series, bucket))
+    };
+    for (subject, buckets) in &before.open {
+        for open in buckets {
+            if let Some(place) = place(usize::from(open.series), open.bucket) {
+                let sums = open.partials.iter().map(|partial| (partial.count, partial.sum)).collect();
+                closing.entry(place).or_default().insert(*subject, sums);
+            }
+        }
+    }
+    for (row, time) in readings.times.iter().enumerate() {
+        let (subject, Some(time)) = (readings.subjects[row], *time) else { continue };
+        if subject == 0 || clock_ms.is_some_and(|clock| time > clock) {
+            continue;
+        }
+        for (series, of_series) in terms.series.iter().enumerate() {
+            let Some(place) = place(series, of_series.bucket(time)) else { continue };
+            if proposal.dropped.contains(&(row, series)) {
+                continue;
+            }
+            let empty = || vec![(0, 0.0); of_series.signals.len()];
+            let sums = closing.entry(place).or_default().entry(subject).or_insert_with(empty);
+            for (sum, signal) in sums.iter_mut().zip(&of_series.signals) {
+                let value = readings.values[signal.attribute][row];
+                if !value.is_nan() {
+                    let (low, high) = signal.range;
+                    *sum = (sum.0 + 1, sum.1 + value.max(low).min(high));
+                }
+            }
+        }
+    }
+    for (position, series, subject, sums) in received_sums(readings) {
+        let Some(place) = place(series, sums.bucket).filter(|_| !proposal.dropped.contains(&(position, series))) else {
+            continue;
+        };
+        let empty = || vec![(0, 0.0); terms.series[series].signals.len()];
+        let all = closing.entry(place).or_default().entry(subject).or_insert_with(empty);
+        sums.partials.iter().for_each(|(signal, partial)| {
+            let sum = &mut all[usize::from(*signal)];
+            *sum = (sum.0 + partial.count, sum.1 + partial.sum);
+        });
+    }
+    closing
 }

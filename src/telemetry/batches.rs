@@ -126,6 +126,16 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
     ] {
         metrics.memory.part_bytes.of(part).set(bytes as f64);
     }
+    metrics.planning.drift.set(report.drift_bits);
+    metrics.source.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
+    metrics.flow.batch_clock.set(report.clock_ms as f64 / 1000.0);
+    // A batch of nobody's records says nothing of the release.
+    if report.consumed + report.released + report.suppressed.total() > 0 {
+        measure_quality(metrics, report);
+    }
+}
+
+fn measure_quality(metrics: &Metrics, report: &BatchReport) {
     for (picture, risk) in [(Picture::Before, report.risk_before), (Picture::After, report.risk_after)] {
         metrics.quality.risk.of(picture).of(Statistic::Highest).set(risk.highest);
         metrics.quality.risk.of(picture).of(Statistic::Average).set(risk.average);
@@ -136,11 +146,8 @@ fn measure(metrics: &Metrics, report: &BatchReport) {
     metrics.quality.crowds.of(CrowdSize::Average).set(crowd.average);
     metrics.quality.crowds_below_k.set(crowd.share_below_k);
     metrics.quality.loss.set(report.loss);
-    metrics.planning.drift.set(report.drift_bits);
     metrics.quality.exact_share.set(report.exact_share);
     metrics.quality.suppressed_share.set(report.suppressed_share());
-    metrics.source.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
-    metrics.flow.batch_clock.set(report.clock_ms as f64 / 1000.0);
 }
 
 /// A batch was aborted and rolled back; nothing of it left.

@@ -45,6 +45,7 @@ pub use report::{
     BatchReport, CrowdPicture, RecordShare, Represented, RiskPicture, SeriesPublished, SeriesRecords, StageSeconds,
     TooFewBuckets, Totals,
 };
+pub use series::CohortsElsewhere;
 pub use source::{
     InputLost, Rebalanced, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown, SourceConnected,
     SourceLost, SourceRefused, WriterSchemaMet,

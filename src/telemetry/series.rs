@@ -13,7 +13,26 @@ impl SeriesPublished {
         metrics.late.set(self.late as f64);
         metrics.too_few.set(self.too_few as f64);
         metrics.dominated.set(self.dominated as f64);
-        telemetry.board().series = Some(self);
+        {
+            let mut board = telemetry.board();
+            (board.series, board.has_cohorts_elsewhere) = (Some(self), false);
+        }
+        telemetry.show_represented();
+    }
+}
+
+/// Another instance has the cohorts of the series.
+#[derive(Clone, Copy, Debug)]
+pub struct CohortsElsewhere;
+
+impl CohortsElsewhere {
+    /// Takes what the rows represent out of the metrics and the status: the other instance shows it.
+    pub fn emit(self, telemetry: &Telemetry) {
+        SeriesPublished::default().emit(telemetry);
+        {
+            let mut board = telemetry.board();
+            (board.series, board.has_cohorts_elsewhere) = (None, true);
+        }
         telemetry.show_represented();
     }
 }

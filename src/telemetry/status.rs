@@ -174,6 +174,8 @@ pub(super) struct Board {
     /// Records that could not be read count in the share that the release represents.
     judges_unreadable: bool,
     only_series: bool,
+    /// Another instance has the cohorts of the series, and judges what the release represents.
+    pub has_cohorts_elsewhere: bool,
     /// Lines that have waited for their delay, and their delays in all.
     delayed: (u64, f64),
     plan: Value,
@@ -479,7 +481,7 @@ impl Board {
         Represented {
             by_fragments: RecordShare::of(self.totals.released, settled, unreadable),
             by_series: self.series.and_then(|series| series.best.judged(unreadable)),
-            minimum: self.min_represented,
+            minimum: if self.has_cohorts_elsewhere { 0.0 } else { self.min_represented },
             unreadable,
         }
     }

@@ -17,6 +17,8 @@ pub type SourcePartition = (u16, i32);
 pub struct Contributions {
     /// The partition.
     pub source: SourcePartition,
+    /// Age of the state with which the batch has left.
+    pub sent_ms: i64,
     /// The offset behind the last record of the batch; none where more contributions of the same records follow.
     pub next: Option<i64>,
     /// Records without a subject or an event time.
@@ -130,38 +132,90 @@ pub fn sum_up(
             }
         }
     }
-    let finish = |(source, (mut contributions, people)): (SourcePartition, (Contributions, BTreeMap<u64, Gathering>))| {
-        contributions.source = source;
-        for (subject, person) in people {
-            advance(&mut contributions.front, terms.cohorts.crowd, subject, person.latest_ms);
-            let bucket = |((series, bucket), (records, partials)): ((u16, i64), (u32, Vec<Partial>))| {
-                let partials = (0u16..).zip(partials).filter(|(_, partial)| partial.count > 0).collect();
-                BucketSums { series, bucket, records, partials }
-            };
-            contributions.people.push(PersonSums {
-                subject,
-                days: person.days,
-                labels: readings.strata.get(&subject).cloned().unwrap_or_default(),
-                buckets: person.buckets.into_iter().map(bucket).collect(),
-            });
-        }
-        (source, contributions)
-    };
+    let finish =
+        |(source, (mut contributions, people)): (SourcePartition, (Contributions, BTreeMap<u64, Gathering>))| {
+            contributions.source = source;
+            for (subject, person) in people {
+                advance(&mut contributions.front, terms.cohorts.crowd, subject, person.latest_ms);
+                let bucket = |((series, bucket), (records, partials)): ((u16, i64), (u32, Vec<Partial>))| {
+                    let partials = (0u16..).zip(partials).filter(|(_, partial)| partial.count > 0).collect();
+                    BucketSums { series, bucket, records, partials }
+                };
+                contributions.people.push(PersonSums {
+                    subject,
+                    days: person.days,
+                    labels: readings.strata.get(&subject).cloned().unwrap_or_default(),
+                    buckets: person.buckets.into_iter().map(bucket).collect(),
+                });
+            }
+            (source, contributions)
+        };
     all.into_iter().map(finish).collect()
 }
 
+impl Terms {
+    /// Whether contributions are of series and signals that there are.
+    #[must_use]
+    pub fn fits(&self, contributions: &Contributions) -> bool {
+        let sums = contributions.people.iter().flat_map(|person| &person.buckets);
+        sums.into_iter().all(|sums| {
+            let series = self.series.get(usize::from(sums.series));
+            series.is_some_and(|series| sums.partials.iter().all(|(at, _)| usize::from(*at) < series.signals.len()))
+        })
+    }
+}
+
+impl PersonSums {
+    /// About the bytes that the sums take in a message, the most that they can be.
+    fn size(&self) -> usize {
+        let labels: usize = self.labels.iter().map(|label| label.len() + 5).sum();
+        24 + 10 * self.days.len() + labels + self.buckets.iter().map(BucketSums::size).sum::<usize>()
+    }
+
+    /// Takes as many buckets off as `room` bytes hold, one at least, with days and labels.
+    fn split(&mut self, room: usize) -> Self {
+        let mut taken = 24 + 10 * self.days.len() + self.labels.iter().map(|label| label.len() + 5).sum::<usize>();
+        let fits = |bucket: &&BucketSums| {
+            taken += bucket.size();
+            taken <= room
+        };
+        let fitting = self.buckets.iter().take_while(fits).count().max(1).min(self.buckets.len());
+        let rest = self.buckets.split_off(fitting);
+        let buckets = std::mem::replace(&mut self.buckets, rest);
+        let (days, labels) = (std::mem::take(&mut self.days), std::mem::take(&mut self.labels));
+        Self { subject: self.subject, days, labels, buckets }
+    }
+}
+
+impl BucketSums {
+    fn size(&self) -> usize {
+        24 + 16 * self.partials.len()
+    }
+}
+
 impl Contributions {
-    /// Divides contributions so that none has more than `most` people. The last one has the offset and the front: before it has come,
-    /// no bucket closes that the others belong to.
+    /// Divides contributions so that each takes about `most` bytes in a message, or has one bucket of one person. The last one has the
+    /// offset and the front: before it has come, no bucket closes that the others belong to.
     #[must_use]
     pub fn divided(mut self, most: usize) -> Vec<Self> {
         let mut parts = Vec::new();
-        while self.people.len() > most {
-            let rest = self.people.split_off(most);
-            let people = std::mem::replace(&mut self.people, rest);
-            parts.push(Self { source: self.source, people, ..Self::default() });
+        let (mut people, mut size) = (Vec::new(), 0);
+        for mut person in std::mem::take(&mut self.people) {
+            while person.size() > most.saturating_sub(size) {
+                // What does not fit into an empty message is split.
+                if people.is_empty() && person.buckets.len() > 1 {
+                    people.push(person.split(most));
+                } else if people.is_empty() {
+                    break;
+                }
+                let people = std::mem::take(&mut people);
+                parts.push(Self { source: self.source, sent_ms: self.sent_ms, people, ..Self::default() });
+                size = 0;
+            }
+            size += person.size();
+            people.push(person);
         }
-        parts.push(self);
+        parts.push(Self { people, ..self });
         parts
     }
 }

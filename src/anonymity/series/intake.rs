@@ -93,7 +93,7 @@ impl Step<'_> {
     }
 
     fn take_contributions(&mut self, contributions: &Contributions, position: &mut usize) {
-        let Contributions { source, next, unplaced, early, front, people } = contributions;
+        let Contributions { source, next, unplaced, early, front, people, sent_ms: _ } = contributions;
         for of_series in &mut self.head.counts {
             of_series.unplaced += unplaced;
             of_series.early += early;

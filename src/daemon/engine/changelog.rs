@@ -3,12 +3,11 @@
 use super::core::Engine;
 use super::erasing::erase_from_series;
 use super::gather::{Gathered, Order};
+use super::series_exchange::IdleSources;
 use super::series_stream::SeriesStream;
 use crate::daemon::erasure::erased_keys;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::entries::{
-    Entry, EntryCodec, EntryKey, Erased, PlaceProgress, Restored, series_entries,
-};
+use crate::daemon::state::entries::{Entry, EntryCodec, EntryKey, Erased, PlaceProgress, Restored, series_entries};
 use crate::daemon::state::records::{Intent, KeptRow};
 use crate::io::input::Place;
 use crate::ledger::delta::LedgerDelta;
@@ -17,7 +16,7 @@ use crate::ledger::supporters::supporter_key;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::sink::{ChangelogRecord, Positions};
-use crate::telemetry::{StateMoved, StateRestored, SubjectsErased};
+use crate::telemetry::{CohortsElsewhere, StateMoved, StateRestored, SubjectsErased};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// How long people who were erased are taken out of partitions that come.
@@ -46,6 +45,7 @@ impl Engine {
     pub fn exchange_series(&mut self, place: Place, sources: Vec<Place>) {
         if let (Some(series), Some(codec)) = (&mut self.series, &self.durable.log) {
             series.exchange_through(place, sources, codec.clone());
+            CohortsElsewhere.emit(&self.telemetry);
         }
     }
 
@@ -56,8 +56,15 @@ impl Engine {
         series.map(SeriesStream::waits_for).unwrap_or_default()
     }
 
-    /// Partitions without an unread record, each with the offset at which it was found so: no bucket waits for them.
-    pub fn note_idle(&mut self, idle: BTreeMap<Place, i64>) {
+    /// The offset up to which contributions have been taken in.
+    #[must_use]
+    pub fn series_position(&self) -> i64 {
+        let place = self.series_place();
+        place.and_then(|place| self.durable.progress.positions.get(&place)).copied().unwrap_or(0)
+    }
+
+    /// No bucket waits for partitions without an unread record.
+    pub fn note_idle(&mut self, idle: IdleSources) {
         if let Some(series) = &mut self.series {
             series.note_idle(idle);
         }
@@ -91,7 +98,7 @@ impl Engine {
             });
         }
         for row in &intent.held {
-            records.push(codec.set(row.coordinate.place(), &Entry::Waiting(row.clone())));
+            records.push(codec.set(row.coordinate.place(), &Entry::Waiting(Box::new(row.clone()))));
         }
         if let Some(delta) = &intent.ledger {
             self.add_ledger_entries(codec, delta, &gathered.batch, &mut records);
@@ -109,7 +116,7 @@ impl Engine {
                 next: *next,
                 binding: self.durable.binding,
             };
-            records.push(codec.set(*place, &Entry::Progress(progress)));
+            records.push(codec.set(*place, &Entry::Progress(Box::new(progress))));
         }
         Changes { records, positions }
     }
@@ -211,6 +218,11 @@ impl Engine {
         {
             return Err(StateError::OtherSeries(self.durable.store.path().to_owned()));
         }
+        if let Some(of_stream) =
+            self.series.as_ref().filter(|_| self.series_place().is_some_and(|place| places.contains(&place)))
+        {
+            of_stream.published().emit(&self.telemetry);
+        }
         self.compact_dictionaries(self.settings.values_of(waiting.len()), 0);
         let before = self.held.unreleased();
         for row in &waiting {
@@ -236,7 +248,7 @@ impl Engine {
                 next: offset,
                 binding: self.durable.binding,
             };
-            self.durable.pending.push((place, Erased::Left(Box::new(Entry::Progress(progress)))));
+            self.durable.pending.push((place, Erased::Left(Box::new(Entry::Progress(Box::new(progress))))));
             let again = |row: &mut KeptRow| row.coordinate.place() == place && row.coordinate.offset >= offset;
             for row in restored.waiting.extract_if(.., again) {
                 self.durable.pending.push((place, Erased::Gone(EntryKey::waiting(row.coordinate))));
@@ -289,9 +301,11 @@ impl Engine {
         self.durable.pending.retain(|(place, _)| !places.contains(place));
         if self.series_place().is_some_and(|place| places.contains(&place))
             && let Some(series) = &mut self.series
-            && !series.resume(None)
         {
-            tracing::error!("a blank state of the series does not fit their terms");
+            if !series.resume(None) {
+                tracing::error!("a blank state of the series does not fit their terms");
+            }
+            CohortsElsewhere.emit(&self.telemetry);
         }
         let moved = (before - self.held.unreleased()) as u64;
         self.durable.progress.totals.moved += moved;

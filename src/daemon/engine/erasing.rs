@@ -18,7 +18,7 @@ use crate::ledger::erased_keys::ErasedKeys;
 use crate::ledger::per_subject::Ledger;
 use crate::release::sink::Sink;
 use crate::telemetry::SubjectsErased;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Attempts at the batch that removes entries of the changelog.
 const ATTEMPTS: u32 = 20;
@@ -274,7 +274,10 @@ pub(super) fn erase_from_series(
     };
     state.people.keys().filter(|person| is_erased(**person)).for_each(|person| remove(EntryKey::SeriesPerson(*person)));
     state.open.keys().filter(|person| is_erased(**person)).for_each(|person| remove(EntryKey::SeriesOpen(*person)));
-    gone += state.head.front.iter().filter(|(person, _)| is_erased(*person)).count() as u64;
+    let fronts = state.head.sources.iter().map(|source| &source.front).chain([&state.head.front]);
+    let in_fronts: BTreeSet<u64> =
+        fronts.flatten().map(|(person, _)| *person).filter(|person| is_erased(*person)).collect();
+    gone += in_fronts.len() as u64;
     let members = |state: &SeriesState| -> BTreeMap<u32, usize> {
         state.cohorts.iter().map(|(number, cohort)| (*number, cohort.everybody().count())).collect()
     };
@@ -285,11 +288,11 @@ pub(super) fn erase_from_series(
         let lost = before[number] - after[number];
         if lost > 0 {
             gone += lost as u64;
-            entries.push((place, Erased::Left(Box::new(Entry::SeriesCohort(*number, cohort.clone())))));
+            entries.push((place, Erased::Left(Box::new(Entry::SeriesCohort(*number, Box::new(cohort.clone()))))));
         }
     }
     if gone > 0 {
-        entries.push((place, Erased::Left(Box::new(Entry::SeriesHead(state.head.clone())))));
+        entries.push((place, Erased::Left(Box::new(Entry::SeriesHead(Box::new(state.head.clone()))))));
     }
     gone
 }

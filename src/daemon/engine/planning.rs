@@ -39,15 +39,15 @@ impl Engine {
             // An attempt that was aborted has adopted its plan already; it becomes durable with the batch that leaves.
             return Planned::with(self.in_force.plan.clone());
         }
-        let sequence = self.durable.progress.sequence + 1;
+        let batch = self.durable.progress.batches + 1;
         let handover = self.settings.handover_batches;
-        if let Some(search) = self.planning.search.take_if(|search| sequence >= search.asked.sequence + handover) {
+        if let Some(search) = self.planning.search.take_if(|search| batch >= search.asked.batch + handover) {
             return self.take_over(search);
         }
         let Some(why) = self.occasion(age_ms).filter(|_| self.planning.search.is_none()) else {
             return Planned::default();
         };
-        let asked = SearchRequest { sequence, rows: self.durable.progress.rows, why };
+        let asked = SearchRequest { batch, rows: self.durable.progress.rows, why };
         if handover == 0 || matches!(why, Occasion::Start | Occasion::Growth) {
             let start = Instant::now();
             if let Some(Primed { plan, baseline }) = self.planning.primed.take_if(|_| why == Occasion::Start) {
@@ -55,8 +55,7 @@ impl Engine {
                 self.expect(baseline);
                 return Planned::with(plan);
             }
-            let settings =
-                self.settings.planner.for_batches(self.durable.progress.rows, self.durable.progress.sequence);
+            let settings = self.settings.planner.for_batches(self.durable.progress.rows, self.durable.progress.batches);
             let plan =
                 make_plan(self.next_version(), &self.shapes, &self.learning.sample, &self.coding.books, &settings);
             return Planned::with(self.announce(plan, why, start));
@@ -130,7 +129,7 @@ impl Engine {
     pub(super) fn seek(&mut self, asked: SearchRequest, sample: Option<Sample>) {
         let sample = sample.unwrap_or_else(|| self.learning.sample.clone());
         let version = self.next_version();
-        let settings = self.settings.planner.for_batches(asked.rows, asked.sequence - 1);
+        let settings = self.settings.planner.for_batches(asked.rows, asked.batch - 1);
         self.planning.search = Some(Search::begin(asked, version, &self.shapes, sample, &self.coding.books, settings));
     }
 

@@ -1,11 +1,9 @@
 //! Series of a stream: readings of a batch, the proposal, its verification, and the state behind them.
 
+use super::series_exchange::{Exchange, Share};
 use crate::anonymity::series::{
-    Cohort, CohortTerms, Contributions, Head, Readings, Received, SeriesChanges, SeriesState, Terms, Totals, propose,
-    sum_up,
+    Cohort, CohortTerms, Head, Readings, SeriesChanges, SeriesState, Terms, Totals, propose,
 };
-use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
-use crate::daemon::state::records::Intent;
 use crate::io::input::{InputBatch, Place};
 use crate::records::canonical::Canonical;
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
@@ -16,16 +14,14 @@ use crate::records::moment;
 use crate::records::raw::Coordinate;
 use crate::records::table::Batch;
 use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
-use crate::release::series_sums::verify_sums;
 use crate::telemetry::{SeriesPublished, SeriesRecords, TooFewBuckets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Series of a stream: their terms and all that is remembered of them.
 pub(super) struct SeriesStream {
-    terms: Arc<Terms>,
-    state: SeriesState,
+    pub(super) terms: Arc<Terms>,
+    pub(super) state: SeriesState,
     /// People of all sets that have been published.
     represented: u64,
     /// Counts with which a job over files begins: those of earlier jobs, which its figures leave out. Zero for a stream.
@@ -35,31 +31,7 @@ pub(super) struct SeriesStream {
     /// A state is kept: a later run may go on with the open buckets.
     keeps_state: bool,
     /// How contributions reach the instance that has the cohorts; none where the records are taken in here.
-    exchange: Option<Exchange>,
-}
-
-/// People in one message of contributions: 20 signals each come to less than 400 kB.
-const MAX_PEOPLE_OF_MESSAGE: usize = 1_000;
-
-/// How long a partition counts as idle that was found so.
-const IDLE_FOR: Duration = Duration::from_secs(5);
-
-/// The topic of contributions, which one instance of a group reads.
-struct Exchange {
-    /// Its partition. Whoever has it has the cohorts.
-    place: Place,
-    /// Partitions of the source.
-    sources: Vec<Place>,
-    /// Those without an unread record, each with the offset at which it was found so, and when that was.
-    idle: (BTreeMap<Place, i64>, Instant),
-    codec: EntryCodec,
-}
-
-impl Exchange {
-    /// Partitions without an unread record. What was found long ago counts no more: records may have come that nobody reads.
-    fn idle_now(&self) -> BTreeMap<Place, i64> {
-        if self.idle.1.elapsed() < IDLE_FOR { self.idle.0.clone() } else { BTreeMap::new() }
-    }
+    pub(super) exchange: Option<Exchange>,
 }
 
 /// Whether more records can come after a batch.
@@ -93,8 +65,9 @@ pub(super) struct SeriesStep {
     pub dropped: Vec<(Coordinate, usize)>,
     /// Sealed contributions for the instance that has the cohorts.
     pub contributions: Vec<Vec<u8>>,
-    /// Partitions that were idle for it.
+    /// Partitions that were idle for it, and all partitions.
     pub idle: BTreeMap<Place, i64>,
+    pub sources: Vec<Place>,
 }
 
 /// Why a batch has no step.
@@ -103,19 +76,9 @@ pub(super) enum StepError {
     #[error(transparent)]
     Refused(#[from] SeriesRefusal),
     #[error(
-        "contributions to the series cannot be read: another secret (state.secret_file) or another version of throng has written them; instances of a group need one secret"
-    )]
-    Unreadable,
-    #[error(
         "contributions are of other [[series]] than those of this configuration: instances of a group need the same ones"
     )]
     OtherSeries,
-}
-
-impl From<UnreadableEntry> for StepError {
-    fn from(UnreadableEntry: UnreadableEntry) -> Self {
-        Self::Unreadable
-    }
 }
 
 /// Numbers by attribute and code, as long as the dictionaries keep their numbering.
@@ -196,35 +159,6 @@ impl SeriesStream {
             keeps_state,
             exchange: None,
         }
-    }
-
-    /// Contributions go through partition `place` of a topic from now on; `sources` are the partitions of the source.
-    pub(super) fn exchange_through(&mut self, place: Place, sources: Vec<Place>, codec: EntryCodec) {
-        self.exchange = Some(Exchange { place, sources, idle: (BTreeMap::new(), Instant::now()), codec });
-    }
-
-    /// The partition of the contributions; whoever has it has the cohorts.
-    pub(super) fn place(&self) -> Option<Place> {
-        self.exchange.as_ref().map(|exchange| exchange.place)
-    }
-
-    /// Partitions without an unread record, each with the offset at which it was found so.
-    pub(super) fn note_idle(&mut self, idle: BTreeMap<Place, i64>) {
-        if let Some(exchange) = &mut self.exchange {
-            exchange.idle = (idle, Instant::now());
-        }
-    }
-
-    /// Partitions for which buckets wait that a crowd of people has passed, each with the offset where it stands.
-    pub(super) fn waits_for(&self) -> BTreeMap<Place, i64> {
-        let waits = |exchange: &Exchange| self.state.head.waits_for(&self.terms, &exchange.sources, &BTreeMap::new());
-        self.exchange.as_ref().map(waits).unwrap_or_default()
-    }
-
-    /// Whether buckets can close without further contributions.
-    pub(super) fn has_due(&self) -> bool {
-        let is_due = |exchange: &Exchange| self.state.head.has_due(&self.terms, &exchange.sources, &exchange.idle_now());
-        self.exchange.as_ref().is_some_and(is_due)
     }
 
     /// Goes on from a state that was read back; false where it is of other series.
@@ -334,7 +268,7 @@ impl SeriesStream {
         batch: EncodedInput<'_>,
         batch_clock_ms: i64,
         end: SourceEnd,
-        (has_cohorts, repeated): (bool, Option<&Intent>),
+        share: &Share<'_>,
     ) -> Result<SeriesStep, StepError> {
         let is_end = self.closes_all(end);
         let readings = self.readings(batch);
@@ -346,16 +280,16 @@ impl SeriesStream {
             let dropped = dropped.into_iter().map(|(row, series)| (batch.rows.coordinates[row], series)).collect();
             return Ok(SeriesStep { published: Some(published), dropped, ..SeriesStep::default() });
         }
-        let contributions = self.contributions(batch, &readings, clock_ms)?;
-        let due = repeated.map_or_else(|| self.has_due(), |intent| intent.series_place.is_some());
-        if !has_cohorts || batch.input.contributions.is_empty() && !due {
+        let contributions = self.contributions(batch, &readings, clock_ms, share.age_ms)?;
+        let due = share.repeated.map_or_else(|| self.has_due(share.position), |intent| intent.series_place.is_some());
+        if !share.has_cohorts || batch.input.contributions.is_empty() && !due {
             return Ok(SeriesStep { contributions, ..SeriesStep::default() });
         }
-        let received = self.received(batch.input, repeated)?;
-        let idle = received.idle.clone();
+        let received = self.received(batch.input, share)?;
+        let (idle, sources) = (received.idle.clone(), received.sources.clone());
         let readings = Readings { received: Some(received), ..Readings::default() };
         let (published, _) = self.publish(&readings, clock_ms, is_end)?;
-        Ok(SeriesStep { published: Some(published), contributions, idle, ..SeriesStep::default() })
+        Ok(SeriesStep { published: Some(published), contributions, idle, sources, ..SeriesStep::default() })
     }
 
     /// The rows of the buckets that close, verified, what the state becomes, and what contributes nothing.
@@ -370,39 +304,6 @@ impl SeriesStream {
         let proposal = propose(terms, state, readings, clock_ms, is_end, &draw);
         let verified = verify_series(terms, state, readings, clock_ms, &proposal)?;
         Ok(((verified, proposal.changes), proposal.dropped))
-    }
-
-    /// What the records of a batch contribute, by source partition, sealed.
-    fn contributions(
-        &self,
-        batch: EncodedInput<'_>,
-        readings: &Readings,
-        clock_ms: Option<i64>,
-    ) -> Result<Vec<Vec<u8>>, SeriesRefusal> {
-        let Some(Exchange { codec, place, .. }) = &self.exchange else { return Ok(Vec::new()) };
-        let sources: Vec<Place> = batch.rows.coordinates.iter().map(|at| at.place()).collect();
-        let mut sums = sum_up(&self.terms, readings, &sources, clock_ms);
-        verify_sums(&self.terms, readings, &sources, clock_ms, sums.values())?;
-        for (source, range) in batch.input.ranges.iter().filter(|(source, _)| *source != place) {
-            let of_source = sums.entry(*source).or_default();
-            (of_source.source, of_source.next) = (*source, Some(range.1));
-        }
-        let identity = self.terms.identity();
-        let parts = sums.into_values().flat_map(|of_source| of_source.divided(MAX_PEOPLE_OF_MESSAGE));
-        Ok(parts.map(|part| codec.seal_contributions(&identity, &part)).collect())
-    }
-
-    /// Contributions that have arrived with a batch.
-    fn received(&self, input: &InputBatch, repeated: Option<&Intent>) -> Result<Received, StepError> {
-        let Some(exchange) = &self.exchange else { return Ok(Received::default()) };
-        let identity = self.terms.identity();
-        let open = |(_, sealed): &(Place, Vec<u8>)| -> Result<Contributions, StepError> {
-            let (of_series, contributions) = exchange.codec.open_contributions(sealed)?;
-            if of_series == identity { Ok(contributions) } else { Err(StepError::OtherSeries) }
-        };
-        let contributions = input.contributions.iter().map(open).collect::<Result<_, _>>()?;
-        let idle = repeated.map_or_else(|| exchange.idle_now(), |intent| intent.idle.iter().copied().collect());
-        Ok(Received { contributions, sources: exchange.sources.clone(), idle })
     }
 
     /// Terms of the series.

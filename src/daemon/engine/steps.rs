@@ -11,6 +11,7 @@ use super::core::{BatchError, Coding, Engine};
 use super::encode_ahead::{Encoder, SetOnDrop, Turn, Unseen, Upcoming};
 use super::gather::{Gathered, Order, Settling};
 use super::held::{Remaining, kept, kept_waiting};
+use super::series_exchange::Share;
 use super::series_stream::{EncodedInput, SeriesStep, SeriesStream, SourceEnd, StepError};
 use super::treatment::VerifiedBatch;
 use crate::daemon::state::directory::StateError;
@@ -92,7 +93,9 @@ impl Engine {
         // A batch that is repeated takes the same waiting rows along, whatever has come to wait since.
         let settled: Option<HashSet<Coordinate>> =
             retry.map(|intent| intent.settled.iter().map(|(_, at)| *at).collect());
-        let of = |at| settled.as_ref().is_none_or(|settled| settled.contains(&at));
+        // Contributions bring nobody for whom a row waits.
+        let has_records = turn.input.records() > 0;
+        let of = |at| settled.as_ref().map_or(has_records, |settled| settled.contains(&at));
         self.process_part(turn, of, &Order::new(settling, retry, now.into()), sink, upcoming)
     }
 
@@ -148,16 +151,17 @@ impl Engine {
     /// What a batch contributes to series, and the rows of the buckets that it closes. Nothing where there are no series, or while entries
     /// of people are about to go.
     fn series_of(&mut self, gathered: &Gathered<'_>, order: &Order<'_>) -> Result<SeriesStep, BatchError> {
-        let has_cohorts = self.has_series_state();
+        let (has_cohorts, position) = (self.has_series_state(), self.series_position());
         let Some(series) = self.series.as_mut().filter(|_| order.erased.is_empty()) else {
             return Ok(SeriesStep::default());
         };
         let Coding { books, numbering, .. } = &self.coding;
         let batch = EncodedInput { input: gathered.input, rows: &gathered.fresh, books, numbering: *numbering };
-        series.step(batch, gathered.clock_ms, source_end(order), (has_cohorts, order.retry)).map_err(|error| match error
-        {
+        let erased = &self.durable.erased;
+        let share = Share { has_cohorts, age_ms: gathered.age_ms, position, repeated: order.retry, erased };
+        series.step(batch, gathered.clock_ms, source_end(order), &share).map_err(|error| match error {
             StepError::Refused(refusal) => refusal.into(),
-            StepError::Unreadable | StepError::OtherSeries => BatchError::Fatal(error.to_string()),
+            StepError::OtherSeries => BatchError::Fatal(error.to_string()),
         })
     }
 
@@ -166,21 +170,18 @@ impl Engine {
     /// # Errors
     /// See [`BatchError`]; nothing has left and nothing is remembered then.
     pub fn close_series(&mut self, sink: &mut dyn Sink, now: impl Into<Moment>) -> Result<(), BatchError> {
-        if !self.has_series_state() || !self.series.as_ref().is_some_and(SeriesStream::has_due) {
+        if !self.has_series_state()
+            || !self.series.as_ref().is_some_and(|series| series.has_due(self.series_position()))
+        {
             return Ok(());
         }
         self.process_nothing(&Order::new(Settling::Quiet, None, now.into()), sink)
     }
 
     /// Makes up all that will be remembered of the batch.
-    fn prepare<'a>(
-        &mut self,
-        verified: VerifiedBatch<'a>,
-        series: SeriesStep,
-        order: &Order<'_>,
-    ) -> Prepared<'a> {
+    fn prepare<'a>(&mut self, verified: VerifiedBatch<'a>, series: SeriesStep, order: &Order<'_>) -> Prepared<'a> {
         let VerifiedBatch { mut gathered, mut proposal, verified } = verified;
-        let SeriesStep { published, dropped: uncounted, contributions, idle } = series;
+        let SeriesStep { published, dropped: uncounted, contributions, idle, sources } = series;
         let (rows, changes) = published.unzip();
         let mut turnout = std::mem::take(&mut gathered.turnout);
         let monitor = self.settings.monitor;
@@ -197,10 +198,9 @@ impl Engine {
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let mut effects = Effects { verified, remaining, report };
         let mut intent = self.intent(&gathered, order, &effects);
-        intent.series_place =
-            changes.as_ref().and_then(|_| self.series.as_ref()).and_then(SeriesStream::place);
+        intent.series_place = changes.as_ref().and_then(|_| self.series.as_ref()).and_then(SeriesStream::place);
         intent.series = changes;
-        intent.idle = idle.into_iter().collect();
+        (intent.idle, intent.sources) = (idle.into_iter().collect(), sources);
         let audit = self.auditor.as_ref().map(|auditor| {
             auditor.line(&AuditedBatch {
                 sequence: intent.after.sequence,
@@ -264,6 +264,7 @@ impl Engine {
             series: None,
             series_place: None,
             idle: Vec::new(),
+            sources: Vec::new(),
         }
     }
 
@@ -285,6 +286,7 @@ impl Engine {
         after.totals.add(report);
         after.rows += fresh.rows() as u64;
         after.last_rows = fresh.rows() as u64;
+        after.batches += u64::from(fresh.rows() > 0);
         after.stride = self.learning.sample.stride();
         after.positions.extend(input.ranges.iter().map(|(place, range)| (*place, range.1)));
         after.left_out = self.learning.model.counted().left_out_pairs();

@@ -121,7 +121,7 @@ impl StateError {
 const MAKING: &str = "making";
 
 /// Format of the state; raised whenever a reader of the old one would misread the new one.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// The first database of a directory.
 pub(super) const FIRST: &str = "db";

@@ -18,11 +18,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Bytes of a name.
 const NAME: usize = 16;
 
-/// One entry.
+/// One entry. Millions are read when a partition comes, most of them lines of the release log: larger ones are boxed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Entry {
     /// How far the partition has been processed.
-    Progress(PlaceProgress),
+    Progress(Box<PlaceProgress>),
     /// A line of the release log: the key of a group and a subject, and the end of its window.
     Said(u128, i64),
     /// Tenure of a subject.
@@ -30,15 +30,15 @@ pub enum Entry {
     /// Classes that a subject supports: the key of a group and the subject, and each class with the time of its last support.
     Classes(u128, Vec<(u128, i64)>),
     /// A record that waits.
-    Waiting(KeptRow),
+    Waiting(Box<KeptRow>),
     /// What all series share.
-    SeriesHead(Head),
+    SeriesHead(Box<Head>),
     /// A person of the series, by subject digest.
-    SeriesPerson(u64, Participant),
+    SeriesPerson(u64, Box<Participant>),
     /// Open buckets of a person.
     SeriesOpen(u64, Vec<OpenBucket>),
     /// A cohort, by number.
-    SeriesCohort(u32, Cohort),
+    SeriesCohort(u32, Box<Cohort>),
 }
 
 /// How far a partition has been processed, and by whom.
@@ -147,9 +147,10 @@ pub enum Erased {
 /// The entries of the series that a batch changes, and those that it removes.
 #[must_use]
 pub fn series_entries(changes: &SeriesChanges) -> (Vec<Entry>, Vec<EntryKey>) {
-    let mut entries = vec![Entry::SeriesHead(changes.head.clone())];
+    let mut entries = vec![Entry::SeriesHead(Box::new(changes.head.clone()))];
     let mut removed = Vec::new();
-    entries.extend(changes.people.iter().map(|(subject, person)| Entry::SeriesPerson(*subject, person.clone())));
+    entries
+        .extend(changes.people.iter().map(|(subject, person)| Entry::SeriesPerson(*subject, Box::new(person.clone()))));
     for (subject, buckets) in &changes.open {
         if buckets.is_empty() {
             removed.push(EntryKey::SeriesOpen(*subject));
@@ -157,7 +158,8 @@ pub fn series_entries(changes: &SeriesChanges) -> (Vec<Entry>, Vec<EntryKey>) {
             entries.push(Entry::SeriesOpen(*subject, buckets.clone()));
         }
     }
-    entries.extend(changes.cohorts.iter().map(|(number, cohort)| Entry::SeriesCohort(*number, cohort.clone())));
+    entries
+        .extend(changes.cohorts.iter().map(|(number, cohort)| Entry::SeriesCohort(*number, Box::new(cohort.clone()))));
     (entries, removed)
 }
 
@@ -221,7 +223,7 @@ impl EntryCodec {
     }
 
     fn place_of_contributions(&self) -> Vec<u8> {
-        [b"contributions", &self.prefix[..]].concat()
+        [b"contributions 1 ", &self.prefix[..]].concat()
     }
 
     /// The name in a record's key; none where it is of another group.
@@ -309,22 +311,22 @@ impl Restored {
             state.head = head;
         };
         match entry {
-            Entry::Progress(progress) => drop(self.progress.insert(place, progress)),
+            Entry::Progress(progress) => drop(self.progress.insert(place, *progress)),
             Entry::Said(key, until_ms) => self.said.push((key, until_ms)),
             Entry::Person(subject, person) => self.people.push((subject, person)),
             Entry::Classes(key, classes) => {
                 self.classes.extend(classes.into_iter().map(|(class, time_ms)| (key, class, time_ms)));
             }
-            Entry::Waiting(row) => self.waiting.push(row),
-            Entry::SeriesHead(head) => self.series.get_or_insert_default().head = head,
+            Entry::Waiting(row) => self.waiting.push(*row),
+            Entry::SeriesHead(head) => self.series.get_or_insert_default().head = *head,
             Entry::SeriesPerson(subject, person) => {
-                series(SeriesChanges { people: vec![(subject, person)], ..SeriesChanges::default() });
+                series(SeriesChanges { people: vec![(subject, *person)], ..SeriesChanges::default() });
             }
             Entry::SeriesOpen(subject, buckets) => {
                 series(SeriesChanges { open: vec![(subject, buckets)], ..SeriesChanges::default() });
             }
             Entry::SeriesCohort(number, cohort) => {
-                series(SeriesChanges { cohorts: vec![(number, cohort)], ..SeriesChanges::default() });
+                series(SeriesChanges { cohorts: vec![(number, *cohort)], ..SeriesChanges::default() });
             }
         }
     }

@@ -18,7 +18,12 @@ fn codec(secret: &[u8], group: &str) -> EntryCodec {
 }
 
 fn progress(next: i64) -> Entry {
-    Entry::Progress(PlaceProgress { author: "state".to_owned(), sequence: 3, next, binding: Binding::default() })
+    Entry::Progress(Box::new(PlaceProgress {
+        author: "state".to_owned(),
+        sequence: 3,
+        next,
+        binding: Binding::default(),
+    }))
 }
 
 fn read(codec: &EntryCodec, records: &[ChangelogRecord], places: &[Place]) -> Result<Restored, UnreadableEntry> {
@@ -69,7 +74,7 @@ fn a_value_opens_under_its_own_name_alone() {
 
 #[test]
 fn keys_and_values_show_nothing() {
-    let record = codec(b"secret", "a").set((0, 1), &Entry::Waiting(row(1, 4)));
+    let record = codec(b"secret", "a").set((0, 1), &Entry::Waiting(Box::new(row(1, 4))));
     assert_eq!(record.key.len(), 2 + NAME);
     let value = record.value.expect("a value");
     assert!(!value.windows(2).any(|pair| pair == b"\"1"));
@@ -107,7 +112,7 @@ proptest! {
             match value {
                 Some(ordinal) => {
                     row.ordinal = ordinal.unsigned_abs();
-                    records.push(ours.set(place, &Entry::Waiting(row)));
+                    records.push(ours.set(place, &Entry::Waiting(Box::new(row))));
                     twin.insert((partition, offset), ordinal);
                 }
                 None => {

@@ -41,6 +41,8 @@ pub struct Progress {
     pub rows: u64,
     /// Those of the last batch.
     pub last_rows: u64,
+    /// Batches with any.
+    pub batches: u64,
     /// Stride of the planner's sample.
     pub stride: u64,
     /// A plan that is being sought.
@@ -54,8 +56,8 @@ pub struct Progress {
 /// A plan that was asked for and is not in force: enough to seek it again, from the same records, after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchRequest {
-    /// The batch before which it was asked for.
-    pub sequence: u64,
+    /// The batch before which it was asked for, among those with records.
+    pub batch: u64,
     /// Rows that had entered the sample's count by then.
     pub rows: u64,
     /// For the log: the plan does not depend on it.
@@ -100,6 +102,7 @@ impl Intent {
             series: None,
             series_place: self.series_place,
             idle: self.idle.clone(),
+            sources: self.sources.clone(),
         }
     }
 
@@ -227,4 +230,6 @@ pub struct Intent {
     pub series_place: Option<Place>,
     /// Source partitions without an unread record, each with the offset at which it was found so: buckets have not waited for them.
     pub idle: Vec<(Place, i64)>,
+    /// All source partitions, as they were then.
+    pub sources: Vec<Place>,
 }

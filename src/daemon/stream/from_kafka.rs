@@ -283,7 +283,9 @@ impl Start<'_> {
         let _parting = Parting(Arc::clone(&ending));
         let topics = config.consumed_topics();
         let contributions = config.contributions_topic().map(|topic| (topic, config.source.group.clone()));
-        let idle = contributions.as_ref().map(|_| IdlePartitions::new(cluster.clone(), topics.clone()));
+        let idle = contributions
+            .as_ref()
+            .map(|_| IdlePartitions::new(cluster.clone(), config.source.group.clone(), topics.clone()));
         let consumer = subscribe(
             cluster,
             &config.source.group,

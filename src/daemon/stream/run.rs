@@ -176,9 +176,9 @@ impl Run<'_> {
                 }
             }
             if let Some(idle) = &mut self.idle
-                && let Some(without_unread) = idle.turn(&self.engine.series_wait_for())
+                && let Some(found) = idle.turn(&self.engine.series_wait_for(), self.engine.series_position())
             {
-                self.engine.note_idle(without_unread);
+                self.engine.note_idle(found);
             }
             // A name that is acted on before partitions have come would be missed in them.
             let waits = self.restore.is_some() && self.assigned.is_empty() && begun.elapsed() < STANDBY;

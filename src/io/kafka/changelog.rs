@@ -60,6 +60,16 @@ pub fn expect_one_partition(topic: &str, partitions: i32) -> Result<(), KafkaFai
     Err(KafkaFailure::NotOnePartition { topic: topic.to_owned(), partitions })
 }
 
+/// The key of sealed contributions of `group`: no two are alike, so that none is lost where the topic is compacted.
+pub(super) fn key_of_contributions(group: &str, sealed: &[u8]) -> Vec<u8> {
+    [group.as_bytes(), &[0], &sealed[..sealed.len().min(24)]].concat()
+}
+
+/// Whether a key is that of contributions of `group`.
+pub(super) fn is_of_group(key: &[u8], group: &str) -> bool {
+    key.strip_prefix(group.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+}
+
 /// Which records a reader sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Isolation {
@@ -68,18 +78,22 @@ pub(super) enum Isolation {
     Everything,
 }
 
+impl Isolation {
+    /// Its name as a property.
+    pub(super) fn level(self) -> &'static str {
+        match self {
+            Self::Committed => "read_committed",
+            Self::Everything => "read_uncommitted",
+        }
+    }
+}
+
 /// Settings of a reader that asks where a partition ends: a broker that has nothing more answers at once.
 pub(super) fn settings(cluster: &Cluster, isolation: Isolation) -> Settings {
     let mut settings = cluster.consumer(READER);
     settings.set("enable.partition.eof", "true");
     settings.set("auto.offset.reset", "earliest");
-    settings.set(
-        "isolation.level",
-        match isolation {
-            Isolation::Committed => "read_committed",
-            Isolation::Everything => "read_uncommitted",
-        },
-    );
+    settings.set("isolation.level", isolation.level());
     settings.set("fetch.wait.max.ms", "1");
     // Nobody reads statistics of this client.
     settings.set("statistics.interval.ms", "0");

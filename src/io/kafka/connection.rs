@@ -57,6 +57,9 @@ impl fmt::Debug for Cluster {
     }
 }
 
+/// How long a group waits for a member that does not answer.
+const SESSION: &str = "10000";
+
 impl Cluster {
     /// A cluster that asks nobody who they are.
     pub fn new(brokers: &str, properties: BTreeMap<String, String>) -> Self {
@@ -114,6 +117,10 @@ impl Cluster {
         let mut settings = self.reader(group);
         if !self.has_consumer_protocol() {
             settings.set("partition.assignment.strategy", "cooperative-sticky");
+            // The client's own default is 45 s, in which nobody reads the partitions of a member that was killed.
+            if !self.0.properties.contains_key("session.timeout.ms") {
+                settings.set("session.timeout.ms", SESSION);
+            }
         }
         settings
     }

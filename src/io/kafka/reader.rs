@@ -3,6 +3,7 @@
 //! It never holds more than one batch being filled and one waiting; while that one waits the partitions are paused and
 //! the consumer is polled all the same, so that rebalances are served.
 
+use super::changelog::is_of_group;
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final;
 use super::feed::{Feed, FeedConsumer, Notice, Rewind};
@@ -241,7 +242,8 @@ impl Reader {
             }
             filling.batch.consume(coordinate);
             followed.take(place, coordinate.offset, content);
-            if let Some(sealed) = message.payload().filter(|_| message.key() == Some(group.as_bytes())) {
+            if let Some(sealed) = message.payload().filter(|_| message.key().is_some_and(|key| is_of_group(key, group)))
+            {
                 filling.batch.contributions.push((place, sealed.to_vec()));
             }
             return Taken::Now;

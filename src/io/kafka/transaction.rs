@@ -1,6 +1,6 @@
 //! One batch, one transaction: fragments, dead letters, consumed offsets and the marker, all or nothing.
 
-use super::changelog::{MARKERS, partition_of};
+use super::changelog::{MARKERS, key_of_contributions, partition_of};
 use super::connection::{Cluster, KafkaFailure};
 use super::epoch::Epochs;
 use super::marker::Marker;
@@ -189,7 +189,8 @@ impl Attempt<'_> {
         }
         if let Some(topic) = &outputs.contributions {
             for sealed in envelope.contributions {
-                let record = BaseRecord::<[u8], [u8]>::to(topic).key(outputs.group.as_bytes()).partition(0);
+                let key = key_of_contributions(&outputs.group, sealed);
+                let record = BaseRecord::<[u8], [u8]>::to(topic).key(&key).partition(0);
                 self.send(record.payload(sealed).timestamp(envelope.clock_ms))?;
             }
         }

@@ -1,5 +1,6 @@
 //! Whether partitions have records behind an offset. Their ends do not tell: a transaction leaves markers there, and compaction gaps.
 
+use super::changelog::Isolation;
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final_without_group;
 use rdkafka::consumer::Consumer;
@@ -22,7 +23,22 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// When the brokers do not answer, or refuse.
 pub fn without_unread(cluster: &Cluster, places: &[(&str, i32, i64)]) -> Result<Vec<bool>, KafkaFailure> {
+    look(cluster, places, Isolation::Committed)
+}
+
+/// The end of a partition, and whether nothing lies at `from` or behind, not even records of an open transaction.
+///
+/// # Errors
+/// When the brokers do not answer, or refuse.
+pub fn end_of(cluster: &Cluster, topic: &str, partition: i32, from: i64) -> Result<(i64, bool), KafkaFailure> {
+    let reader = cluster.consumer(READER).asking(WHAT)?;
+    let (_, end) = reader.fetch_watermarks(topic, partition, PATIENCE).map_err(|e| cluster.failure(WHAT, e))?;
+    Ok((end, look(cluster, &[(topic, partition, from)], Isolation::Everything)?[0]))
+}
+
+fn look(cluster: &Cluster, places: &[(&str, i32, i64)], isolation: Isolation) -> Result<Vec<bool>, KafkaFailure> {
     let mut settings = cluster.consumer(READER);
+    settings.set("isolation.level", isolation.level());
     settings.set("enable.partition.eof", "true");
     settings.set("auto.offset.reset", "earliest");
     settings.set("fetch.wait.max.ms", "1");
