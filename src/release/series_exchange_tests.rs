@@ -1,7 +1,7 @@
 //! Contributions of several partitions against the records that they stand for.
 
 use super::*;
-use crate::anonymity::series::{Contributions, Partial, Received, SourcePartition, sum_up};
+use crate::anonymity::series::{Contributions, Partial, Received, SourceFront, SourcePartition, sum_up};
 use crate::release::series_sums::verify_sums;
 
 fn draw(number: u128) -> u128 {
@@ -160,6 +160,29 @@ proptest! {
         }
         prop_assert!(verify_sums(&terms, &readings, &sources, None, sums.values()).is_err());
     }
+}
+
+/// Neither people who have stopped, nor a clock that stands still, nor records of nobody hold all buckets back for ever.
+#[test]
+fn a_partition_delays_buckets_by_its_people_who_still_send() {
+    let terms = terms(2, 4, false, 0);
+    let day = |number: i64| number * DAY_MS;
+    let source =
+        |partition: i32, front: &[(u64, i64)]| SourceFront { source: (0, partition), next: 9, front: front.to_vec() };
+    let sources = [(0, 0), (0, 1)];
+    let waits_for = |other: &[(u64, i64)], latest: i64| {
+        let mut state = SeriesState::new(&terms);
+        state.head.front = vec![(1, latest), (2, latest)];
+        state.head.sources = vec![source(0, &[(1, latest), (2, latest)]), source(1, other)];
+        state.head.closed_ms.fill(latest - day(66));
+        let is_due = state.head.has_due(&terms, &sources, &BTreeMap::new());
+        (!state.head.waits_for(&terms, &sources).is_empty(), is_due)
+    };
+    assert_eq!(waits_for(&[(5, day(99)), (6, day(99))], day(100)), (true, true), "it is a day behind");
+    assert_eq!(waits_for(&[(5, day(10)), (6, day(100))], day(100)), (false, true), "one has stopped");
+    assert_eq!(waits_for(&[(6, day(100))], day(100)), (false, true), "there never was a crowd");
+    assert_eq!(waits_for(&[], day(100)), (false, true), "records of nobody");
+    assert_eq!(waits_for(&[(5, day(10)), (6, day(10))], day(100)), (true, true), "far behind, for 64 buckets");
 }
 
 /// One sender whose values add up to more than a double spoils no batch.

@@ -124,6 +124,8 @@ impl Step<'_> {
                 *position += 1;
             }
         }
+        // Only the last part says how far the partition has come: before it, the others are no reason to wait no longer.
+        let Some(next) = next else { return };
         let crowd = self.terms.cohorts.crowd;
         let at = self.head.sources.iter().position(|known| known.source == *source).unwrap_or_else(|| {
             self.head.sources.push(SourceFront { source: *source, ..SourceFront::default() });
@@ -135,9 +137,7 @@ impl Step<'_> {
                 advance(&mut self.head.sources[at].front, crowd, *subject, *time_ms);
             }
         }
-        if let Some(next) = next {
-            self.head.sources[at].next = *next;
-        }
+        self.head.sources[at].next = *next;
     }
 
     /// Notes a day with data, and the stratum the first time that a record has all of its labels.

@@ -373,8 +373,13 @@ impl SeriesState {
         self.people.retain(|subject, _| !is_erased(*subject));
         self.open.retain(|subject, _| !is_erased(*subject));
         self.cells = self.open.values().map(|buckets| cells(buckets)).sum();
-        let fronts = self.head.sources.iter_mut().map(|source| &mut source.front);
-        fronts.chain([&mut self.head.front]).for_each(|front| front.retain(|(subject, _)| !is_erased(*subject)));
+        self.head.front.retain(|(subject, _)| !is_erased(*subject));
+        // A partition of which nobody is left is one that is not known, and delays buckets until it contributes or is idle.
+        self.head.sources.retain_mut(|source| {
+            let had_people = !source.front.is_empty();
+            source.front.retain(|(subject, _)| !is_erased(*subject));
+            !had_people || !source.front.is_empty()
+        });
         self.cohorts.values_mut().for_each(|cohort| cohort.remove_members(&is_erased));
         self.release_members();
         (before - self.people.len()) as u64

@@ -17,10 +17,14 @@ fn earliest(front: &[(u64, i64)]) -> Option<i64> {
 
 impl SourceFront {
     /// The time that the people of the partition have passed: a crowd of them, so that few clocks that are ahead make no record of the
-    /// others late, or the latest of fewer people, so that nobody who has stopped holds all buckets back. None without anybody.
-    fn passed(&self, crowd: usize) -> Option<i64> {
-        let latest = self.front.iter().map(|(_, time_ms)| *time_ms).max();
-        if self.front.len() < crowd { latest } else { earliest(&self.front) }
+    /// others late; or the latest where fewer were there in the last two windows, so that nobody who has stopped holds all buckets
+    /// back. None without anybody.
+    fn passed(&self, crowd: usize, every_ms: i64) -> Option<i64> {
+        let latest = self.front.iter().map(|(_, time_ms)| *time_ms).max()?;
+        let of_crowd = earliest(&self.front).filter(|time_ms| {
+            self.front.len() == crowd && *time_ms >= latest.saturating_sub(every_ms.saturating_mul(2))
+        });
+        Some(of_crowd.unwrap_or(latest))
     }
 }
 
@@ -43,7 +47,9 @@ impl Head {
                     continue;
                 }
                 // One that has had records, but of nobody, delays nothing.
-                let limit = front.map_or(i64::MIN, |front| front.passed(terms.cohorts.crowd).unwrap_or(i64::MAX));
+                let limit = front.map_or(i64::MIN, |front| {
+                    front.passed(terms.cohorts.crowd, of_series.every_ms).unwrap_or(i64::MAX)
+                });
                 passed = passed.min(limit.max(least));
             }
         }

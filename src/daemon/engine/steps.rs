@@ -198,7 +198,7 @@ impl Engine {
         gathered.seconds.learn = start.elapsed().as_secs_f64();
         let mut effects = Effects { verified, remaining, report };
         let mut intent = self.intent(&gathered, order, &effects);
-        intent.series_place = changes.as_ref().and_then(|_| self.series.as_ref()).and_then(SeriesStream::place);
+        intent.series_place = changes.as_ref().and(self.series.as_ref()).and_then(SeriesStream::place);
         intent.series = changes;
         (intent.idle, intent.sources) = (idle.into_iter().collect(), sources);
         let audit = self.auditor.as_ref().map(|auditor| {

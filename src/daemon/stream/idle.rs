@@ -48,6 +48,12 @@ impl IdlePartitions {
         Self { question, running: None, asked: None, said: None, waits_since: None }
     }
 
+    /// Whether an answer may have come, or a question is due.
+    #[must_use]
+    pub fn is_time(&self) -> bool {
+        self.running.is_some() || self.asked.is_none_or(|asked| asked.elapsed() >= INTERVAL)
+    }
+
     /// Asks whether `places` have unread records at these offsets or later, once in a while, and gives those that have none as soon as that is
     /// known. Contributions have been read up to `position`.
     pub fn turn(&mut self, places: &BTreeMap<Place, i64>, position: i64) -> Option<IdleSources> {
@@ -105,7 +111,7 @@ impl IdlePartitions {
         let unread: Vec<String> = places
             .iter()
             .filter(|(place, _)| is_unread(place))
-            .map(|(place, next)| format!("{}/{} at {next}", self.question.topic(place), place.1))
+            .map(|(place, next)| format!("{}/{} at {next}", self.question.topic(*place), place.1))
             .collect();
         let is_long = self.waits_since.is_some_and(|since| since.elapsed() >= LONG);
         if !unread.is_empty() && is_long && self.is_time_to_say() {
@@ -116,7 +122,7 @@ impl IdlePartitions {
 }
 
 impl Question {
-    fn topic(&self, place: &Place) -> &str {
+    fn topic(&self, place: Place) -> &str {
         self.topics.get(usize::from(place.0)).map_or("", String::as_str)
     }
 
@@ -124,7 +130,7 @@ impl Question {
     /// contributions are read up to where they end now.
     fn ask(&self, places: &BTreeMap<Place, i64>, position: i64) -> Result<IdleSources, KafkaFailure> {
         let asked = Instant::now();
-        let named: Vec<(&str, i32)> = places.keys().map(|place| (self.topic(place), place.1)).collect();
+        let named: Vec<(&str, i32)> = places.keys().map(|place| (self.topic(*place), place.1)).collect();
         let committed = offsets::committed_now(&self.cluster, &self.group, &named, ASKING)?;
         let from: Vec<i64> =
             places.values().zip(&committed).map(|(next, committed)| committed.unwrap_or(0).max(*next)).collect();

@@ -119,6 +119,16 @@ enum Done {
     Unbegun,
 }
 
+/// What has been read and not processed: it is read again before anything that follows it in its partition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missed {
+    Nothing,
+    /// Records of partitions whose state is not known.
+    SomePartitions,
+    /// Records of any partition: none of what comes is processed before.
+    All,
+}
+
 fn ranges_of(intent: &Intent) -> Ranges {
     intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
 }
@@ -149,8 +159,7 @@ impl Run<'_> {
 
     fn stream(&mut self) -> Result<(), StreamError> {
         let mut attempts = 0;
-        // A batch came while the state of its partitions was not known: it is read again.
-        let mut is_dropped = false;
+        let mut missed = Missed::Nothing;
         let begun = Instant::now();
         // A batch without records only changes the changelog, and nobody has seen anything of it.
         let empty = self.retry.take_if(|retry| self.restore.is_some() && retry.places().is_empty());
@@ -161,7 +170,7 @@ impl Run<'_> {
             self.source.rewind(None, ranges)?;
         }
         loop {
-            let is_restored = self.follow_partitions(&mut is_dropped)?;
+            let is_restored = self.follow_partitions(&mut missed)?;
             // An aborted settling may have been seen, and other records could take the held ones along: nothing comes before it.
             if let Some(intent) = self.retry.take_if(|retry| is_restored && retry.ranges.is_empty()) {
                 self.settle_again(intent)?;
@@ -176,6 +185,7 @@ impl Run<'_> {
                 }
             }
             if let Some(idle) = &mut self.idle
+                && idle.is_time()
                 && let Some(found) = idle.turn(&self.engine.series_wait_for(), self.engine.series_position())
             {
                 self.engine.note_idle(found);
@@ -197,8 +207,8 @@ impl Run<'_> {
                 self.engine.flush()?;
             }
             match next? {
-                Next::Batch(_, None) if !self.has_state() => is_dropped = true,
                 Next::Batch(turn, last) => {
+                    let Some(turn) = self.admitted(turn, &mut missed) else { continue };
                     if turn.input.records() > 0 {
                         quiet_since = Instant::now();
                     }
@@ -247,10 +257,10 @@ impl Run<'_> {
     }
 
     /// Takes over the state of partitions that have come. True where nothing is missing, and what is to be repeated can be.
-    fn follow_partitions(&mut self, is_dropped: &mut bool) -> Result<bool, StreamError> {
+    fn follow_partitions(&mut self, missed: &mut Missed) -> Result<bool, StreamError> {
         let Some(restore) = &mut self.restore else { return Ok(true) };
         let restored = restore.turn(&self.assigned)?;
-        let mut reads_again = *is_dropped && restore.has_all(&self.assigned);
+        let mut reads_again = *missed != Missed::Nothing && restore.has_all(&self.assigned);
         if let Some((restored, places)) = restored {
             // Whoever has processed one of its partitions since may have tried its records in another batch.
             let assigned = &self.assigned;
@@ -268,7 +278,7 @@ impl Run<'_> {
             reads_again = true;
         }
         if reads_again {
-            *is_dropped = false;
+            *missed = Missed::Nothing;
             self.source.rewind(None, self.retry.as_ref().map(ranges_of).unwrap_or_default())?;
         }
         if self.retry.is_none() && self.has_state() && self.engine.has_pending_changes() {
@@ -303,6 +313,29 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// What may be processed of a batch: not records of partitions that are not ours, or whose state is not known. They are read again. Where
+    /// they are most of the batch, the others would be a small one; and where a batch is to be repeated, it comes first: then all waits.
+    fn admitted(&self, mut turn: Turn, missed: &mut Missed) -> Option<Turn> {
+        let Some(restore) = &self.restore else { return Some(turn) };
+        if *missed == Missed::All {
+            return None;
+        }
+        let is_known = |place: &Place| self.assigned.contains(place) && restore.has(*place);
+        let missing: Vec<Place> = turn.input.ranges.keys().filter(|place| !is_known(place)).copied().collect();
+        if missing.is_empty() && (self.retry.is_none() || self.has_state()) {
+            return Some(turn);
+        }
+        let records = turn.input.records();
+        missing.into_iter().for_each(|place| turn.input.forget_partition(place));
+        if self.retry.is_some() || turn.input.records() * 2 <= records {
+            *missed = Missed::All;
+            return None;
+        }
+        *missed = Missed::SomePartitions;
+        // Codes that were made ahead are those of all records.
+        Some(turn.input.into())
+    }
+
     /// Processes one batch.
     fn batch(&mut self, mut turn: Turn, last: Option<Settling>) -> Result<Done, StreamError> {
         let input = &turn.input;
@@ -322,7 +355,7 @@ impl Run<'_> {
             return Ok(Done::Unbegun);
         }
         let now = self.clock.now();
-        let outcome = if records > 0 || !input.contributions.is_empty() {
+        let outcome = if records > 0 || !input.is_empty() {
             self.engine.process(&mut turn, settling, retry.as_ref(), self.sink, now, self.source)
         } else if settling == Settling::No {
             Ok(())

@@ -185,7 +185,7 @@ impl Reader {
                         let done = std::mem::replace(&mut filling, self.filling(epoch));
                         self.seeker().resume_after(&repeated.ranges)?;
                         replay = None;
-                        self.hand_over(done, &mut followed)?;
+                        self.hand_over(done, &mut contributed, &mut followed)?;
                         continue;
                     }
                 }
@@ -193,12 +193,12 @@ impl Reader {
             if self.has_contributed(&contributed, now) {
                 contributed.batch.closed = Closed::Time;
                 let done = std::mem::replace(&mut contributed, self.filling(epoch));
-                self.hand_over(done, &mut followed)?;
+                self.hand_over(done, &mut filling, &mut followed)?;
             }
             if let Some(closed) = self.closes(&filling, now) {
                 filling.batch.closed = closed;
                 let done = std::mem::replace(&mut filling, self.filling(epoch));
-                self.hand_over(done, &mut followed)?;
+                self.hand_over(done, &mut contributed, &mut followed)?;
             }
         }
         Ok(())
@@ -374,8 +374,8 @@ impl Reader {
     }
 
     /// Hands a closed batch over. While the daemon stays busy the partitions are paused and rebalances still served; not at
-    /// once, since a pause throws away what the client has fetched ahead.
-    fn hand_over(&self, filling: Filling, followed: &mut Followed) -> Result<(), KafkaFailure> {
+    /// once, since a pause throws away what the client has fetched ahead. `other` is what is being read beside it.
+    fn hand_over(&self, filling: Filling, other: &mut Filling, followed: &mut Followed) -> Result<(), KafkaFailure> {
         let mut waiting = Feed::Batch(Box::new(filling.batch));
         let mut paused = false;
         let since = Instant::now();
@@ -399,7 +399,10 @@ impl Reader {
                 self.seeker().step_back(&message)?;
             }
             let gone = self.consumer.context().take_gone();
-            gone.iter().for_each(|place| followed.forget(*place));
+            for place in &gone {
+                followed.forget(*place);
+                other.forget(*place);
+            }
             if let Feed::Batch(batch) = &mut waiting {
                 for place in gone {
                     batch.forget_partition(place);

@@ -87,6 +87,7 @@ impl TransactionalSink {
             .chain(&outputs.dead_letters)
             .chain(&outputs.audit)
             .map(|topic| topic.name.clone())
+            .chain(outputs.contributions.clone())
             .collect();
         written.sort();
         written.dedup();

@@ -1,6 +1,6 @@
 //! Whether partitions have records behind an offset. Their ends do not tell: a transaction leaves markers there, and compaction gaps.
 
-use super::changelog::Isolation;
+use super::changelog::{self, Isolation};
 use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final_without_group;
 use rdkafka::consumer::Consumer;
@@ -31,7 +31,8 @@ pub fn without_unread(cluster: &Cluster, places: &[(&str, i32, i64)]) -> Result<
 /// # Errors
 /// When the brokers do not answer, or refuse.
 pub fn end_of(cluster: &Cluster, topic: &str, partition: i32, from: i64) -> Result<(i64, bool), KafkaFailure> {
-    let reader = cluster.consumer(READER).asking(WHAT)?;
+    // To a reader of committed records a partition ends at its first open transaction.
+    let reader = changelog::settings(cluster, Isolation::Everything).asking(WHAT)?;
     let (_, end) = reader.fetch_watermarks(topic, partition, PATIENCE).map_err(|e| cluster.failure(WHAT, e))?;
     Ok((end, look(cluster, &[(topic, partition, from)], Isolation::Everything)?[0]))
 }
