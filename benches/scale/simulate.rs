@@ -1,7 +1,7 @@
 //! The changelog of a large group, simulated without Kafka: the entries of one partition are written, compacted and read back as the daemon and
 //! a broker do it, and compared with the formulas of `docs/scale.md`. Partitions do not depend on each other, so one stands for all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 use throng::daemon::state::entries::{Binding, Entry, EntryCodec, EntryReader, PlaceProgress};
 use throng::daemon::state::records::{KeptRow, Part};
@@ -100,7 +100,7 @@ fn simulated(load: &Load, codec: &EntryCodec, seconds: f64) -> (Figures, Vec<Cha
     let a_batch = (load.records_a_second / load.partitions * load.batch) as u64;
     // As if the group had run for long: windows end at any time.
     let ends = load.window + load.partitions * people / load.records_a_second;
-    let mut until: HashMap<u64, f64> = (0..people as u64).map(|person| (person, random() * ends)).collect();
+    let mut until: BTreeMap<u64, f64> = (0..people as u64).map(|person| (person, random() * ends)).collect();
     let groups = 0..load.said_groups as u64;
     let of_person = |(person, until): (&u64, &f64)| {
         groups.clone().map(|group| codec.set((0, 0), &said(person << 32, group, *until))).collect::<Vec<_>>()
