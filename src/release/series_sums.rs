@@ -4,7 +4,6 @@
 //! its person, series and bucket, of the source partition that it came from, with each of its values clipped to the range of the signal;
 //! and days and latest times are those of records.
 
-use super::series::SeriesRefusal;
 use super::series_noise::{Place, Sums};
 use crate::anonymity::series::{
     BucketSums, Contributions, DAY_MS, Partial, Readings, SeriesProposal, SeriesState, SourcePartition, Terms,
@@ -24,8 +23,7 @@ pub fn verify_sums<'a>(
     sources: &[SourcePartition],
     clock_ms: Option<i64>,
     contributions: impl Iterator<Item = &'a Contributions>,
-) -> Result<(), SeriesRefusal> {
-    let refusal = |claim| Err(SeriesRefusal { series: String::new(), claim });
+) -> Result<(), &'static str> {
     let mut cells: BTreeMap<Cell, (u32, Sums)> = BTreeMap::new();
     let mut times: BTreeMap<(SourcePartition, u64), BTreeSet<i64>> = BTreeMap::new();
     for (row, source) in sources.iter().enumerate() {
@@ -54,12 +52,12 @@ pub fn verify_sums<'a>(
             let known = times.get(&(source, person.subject));
             let days: BTreeSet<i64> = known.into_iter().flatten().map(|time| time.div_euclid(DAY_MS)).collect();
             if !days.iter().eq(&person.days) {
-                return refusal("the days of a person are not those of the records");
+                return Err("the days of a person are not those of the records");
             }
             for sums in &person.buckets {
                 let cell = (source, person.subject, usize::from(sums.series), sums.bucket);
                 let Some((records, own)) = cells.remove(&cell) else {
-                    return refusal("a sum has no record, or leaves twice");
+                    return Err("a sum has no record, or leaves twice");
                 };
                 let shown: BTreeMap<usize, &Partial> =
                     sums.partials.iter().map(|(signal, partial)| (usize::from(*signal), partial)).collect();
@@ -72,7 +70,7 @@ pub fn verify_sums<'a>(
                 };
                 let is_of_signals = shown.len() == sums.partials.len() && shown.keys().all(|at| *at < own.len());
                 if records != sums.records || !is_of_signals || !own.iter().enumerate().all(is_same) {
-                    return refusal("a sum is not that of the records");
+                    return Err("a sum is not that of the records");
                 }
             }
         }
@@ -80,10 +78,10 @@ pub fn verify_sums<'a>(
             times.get(&(source, *subject)).and_then(BTreeSet::last).is_some_and(|latest| latest == time)
         };
         if !of_source.front.iter().all(is_latest) {
-            return refusal("a latest time is not that of the records");
+            return Err("a latest time is not that of the records");
         }
     }
-    if cells.is_empty() { Ok(()) } else { refusal("a record is part of no sum") }
+    if cells.is_empty() { Ok(()) } else { Err("a record is part of no sum") }
 }
 
 /// Sums that other batches have contributed: each with its position among all, its series and its person.

@@ -6,7 +6,7 @@
 //! | `state` | people, open buckets and cohorts: what survives the process |
 //! | `propose`, `step` | one batch: contributions in, rows and changed entries out |
 //! | `intake` | contributions of the records of a batch |
-//! | `contributions` | the same as partial sums, on their way to another instance |
+//! | `sums`, `contributions` | the same as partial sums, on their way to another instance |
 //! | `watermark` | up to which time buckets close |
 //! | `grouping` | groups of people who are alike (MDAV) |
 //! | `cohorts` | admission, the draw of cohorts, retirement |
@@ -34,13 +34,14 @@ mod row;
 mod state;
 mod statistics;
 mod step;
+mod sums;
 mod terms;
 mod watermark;
 
 #[cfg(test)]
 mod twin_tests;
 
-pub use contributions::{BucketSums, Contributions, PersonSums, Received, SourcePartition, sum_up};
+pub use contributions::{BucketSums, Contributions, PersonSums, Received};
 pub use intake::Readings;
 pub use noise_terms::{DELTA, GRID_STEPS, NoiseScale, divides_week, epsilon_of, noisy_mean, on_grid, rho_of};
 pub use propose::propose;
@@ -48,10 +49,11 @@ pub use publish::CARRY;
 pub use row::{ColumnType, MomentStatistic, NoisyStatistic, RowFormat, SeriesRow, Statistic, columns, read_text};
 pub use state::{
     Atom, Cohort, Epochs, Head, History, Membership, OpenBucket, Partial, Participant, PersonMoments, SeriesChanges,
-    SeriesState, SourceFront, Totals, WeekSpent, digest_end,
+    SeriesState, SourceFront, SourcePartition, Totals, WeekSpent, digest_end,
 };
 pub use statistics::MeanStatistic;
 pub use step::{Draw, SeriesProposal};
+pub use sums::sum_up;
 pub use terms::{
     CohortTerms, Cycle, DAY_MS, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesTerms, Signal, Terms, moment_count,
 };

@@ -1,6 +1,5 @@
 //! State of the series: what must survive the process. Every entry is replaced as a whole, so applying changes twice is harmless.
 
-use super::contributions::SourcePartition;
 use super::terms::{SeriesTerms, Terms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -157,6 +156,9 @@ pub struct Head {
     /// The terms under which the state was made, as [`Terms::identity`] writes them.
     pub identity: String,
 }
+
+/// A source partition: the number of its topic, and its own.
+pub type SourcePartition = (u16, i32);
 
 /// How far the contributions of a source partition have come.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

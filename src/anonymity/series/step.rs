@@ -1,8 +1,7 @@
 //! A batch on its way into the series: the state before it, and over that the entries that it changes.
 
-use super::contributions::SourcePartition;
 use super::row::SeriesRow;
-use super::state::{Cohort, Head, OpenBucket, Participant, PersonMoments, SeriesChanges, SeriesState};
+use super::state::{Cohort, Head, OpenBucket, Participant, PersonMoments, SeriesChanges, SeriesState, SourcePartition};
 use super::terms::Terms;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

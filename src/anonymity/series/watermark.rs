@@ -1,7 +1,6 @@
 //! Up to which time the buckets of a stream close.
 
-use super::contributions::SourcePartition;
-use super::state::{Head, SourceFront};
+use super::state::{Head, SourceFront, SourcePartition};
 use super::terms::Terms;
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
 //! Series over several instances: what a batch contributes leaves for the instance that has the cohorts, and arrives there
 //! (`docs/exactly-once.md`).
 
-use super::series_stream::{EncodedInput, SeriesStream, StepError};
-use crate::anonymity::series::{Head, Readings, Received, sum_up};
+use crate::anonymity::series::{Head, Readings, Received, Terms, sum_up};
 use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
 use crate::daemon::state::records::Intent;
 use crate::io::input::{InputBatch, Place};
+use crate::records::table::Batch;
 use crate::release::series::SeriesRefusal;
 use crate::release::series_sums::verify_sums;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,12 +23,12 @@ const IDLE_FOR: Duration = Duration::from_secs(5);
 /// The topic of contributions, which one instance of a group reads.
 pub(super) struct Exchange {
     /// Its partition. Whoever has it has the cohorts.
-    place: Place,
+    pub place: Place,
     /// Partitions of the source.
-    sources: Vec<Place>,
+    pub sources: Vec<Place>,
     /// Those without an unread record.
-    idle: Option<IdleSources>,
-    codec: EntryCodec,
+    pub idle: Option<IdleSources>,
+    pub codec: EntryCodec,
 }
 
 /// Source partitions without an unread record, each with the offset behind its last record that has contributed.
@@ -47,7 +47,7 @@ pub struct IdleSources {
 impl Exchange {
     /// Partitions without an unread record, where contributions have been taken in up to `position`. What was found long ago counts no
     /// more: records may have come that nobody reads.
-    fn idle_at(&self, position: i64) -> BTreeMap<Place, i64> {
+    pub fn idle_at(&self, position: i64) -> BTreeMap<Place, i64> {
         let Some(idle) = self.idle.as_ref().filter(|idle| idle.asked.elapsed() < IDLE_FOR) else {
             return BTreeMap::new();
         };
@@ -56,90 +56,49 @@ impl Exchange {
     }
 
     /// All partitions: a new one may have contributed that was not there at the start.
-    fn all_sources(&self, head: &Head) -> Vec<Place> {
+    pub fn all_sources(&self, head: &Head) -> Vec<Place> {
         let known: BTreeSet<Place> =
             head.sources.iter().map(|source| source.source).chain(self.sources.iter().copied()).collect();
         known.into_iter().collect()
-    }
-}
-
-/// What an instance brings to a step.
-pub(super) struct Share<'a> {
-    /// It has the cohorts.
-    pub has_cohorts: bool,
-    /// Age of the state.
-    pub age_ms: i64,
-    /// Contributions have been taken in up to here.
-    pub position: i64,
-    /// The attempt before, when there was one.
-    pub repeated: Option<&'a Intent>,
-    /// People who were erased lately, each set with the age of the state then.
-    pub erased: &'a VecDeque<(i64, BTreeSet<u64>)>,
-}
-
-impl SeriesStream {
-    /// Contributions go through partition `place` of a topic from now on; `sources` are the partitions of the source.
-    pub(super) fn exchange_through(&mut self, place: Place, sources: Vec<Place>, codec: EntryCodec) {
-        self.exchange = Some(Exchange { place, sources, idle: None, codec });
-    }
-
-    /// The partition of the contributions; whoever has it has the cohorts.
-    pub(super) fn place(&self) -> Option<Place> {
-        self.exchange.as_ref().map(|exchange| exchange.place)
-    }
-
-    /// No bucket waits for partitions without an unread record.
-    pub(super) fn note_idle(&mut self, idle: IdleSources) {
-        if let Some(exchange) = &mut self.exchange {
-            exchange.idle = Some(idle);
-        }
-    }
-
-    /// Partitions for which buckets wait that a crowd of people has passed, each with the offset where it stands.
-    pub(super) fn waits_for(&self) -> BTreeMap<Place, i64> {
-        let waits =
-            |exchange: &Exchange| self.state.head.waits_for(&self.terms, &exchange.all_sources(&self.state.head));
-        self.exchange.as_ref().map(waits).unwrap_or_default()
-    }
-
-    /// Whether buckets can close without further contributions.
-    pub(super) fn has_due(&self, position: i64) -> bool {
-        let head = &self.state.head;
-        let is_due =
-            |exchange: &Exchange| head.has_due(&self.terms, &exchange.all_sources(head), &exchange.idle_at(position));
-        self.exchange.as_ref().is_some_and(is_due)
     }
 
     /// What the records of a batch contribute, by source partition, sealed.
     pub(super) fn contributions(
         &self,
-        batch: EncodedInput<'_>,
+        terms: &Terms,
+        (input, rows): (&InputBatch, &Batch),
         readings: &Readings,
         clock_ms: Option<i64>,
         age_ms: i64,
     ) -> Result<Vec<Vec<u8>>, SeriesRefusal> {
-        let Some(Exchange { codec, place, .. }) = &self.exchange else { return Ok(Vec::new()) };
-        let sources: Vec<Place> = batch.rows.coordinates.iter().map(|at| at.place()).collect();
-        let mut sums = sum_up(&self.terms, readings, &sources, clock_ms);
-        verify_sums(&self.terms, readings, &sources, clock_ms, sums.values())?;
-        for (source, range) in batch.input.ranges.iter().filter(|(source, _)| *source != place) {
+        let Self { codec, place, .. } = self;
+        let sources: Vec<Place> = rows.coordinates.iter().map(|at| at.place()).collect();
+        let mut sums = sum_up(terms, readings, &sources, clock_ms);
+        verify_sums(terms, readings, &sources, clock_ms, sums.values())
+            .map_err(|claim| SeriesRefusal { series: String::new(), claim })?;
+        for (source, range) in input.ranges.iter().filter(|(source, _)| *source != place) {
             let of_source = sums.entry(*source).or_default();
             (of_source.source, of_source.next, of_source.sent_ms) = (*source, Some(range.1), age_ms);
         }
-        let identity = self.terms.identity();
+        let identity = terms.identity();
         let parts = sums.into_values().flat_map(|of_source| of_source.divided(MAX_MESSAGE));
         Ok(parts.map(|part| codec.seal_contributions(&identity, &part)).collect())
     }
 
     /// Contributions that have arrived with a batch, without those of erased people. What cannot be read is none of ours.
-    pub(super) fn received(&self, input: &InputBatch, share: &Share<'_>) -> Result<Received, StepError> {
-        let Some(exchange) = &self.exchange else { return Ok(Received::default()) };
-        let identity = self.terms.identity();
+    pub(super) fn received(
+        &self,
+        terms: &Terms,
+        head: &Head,
+        input: &InputBatch,
+        share: &Share<'_>,
+    ) -> Result<Received, OtherSeries> {
+        let identity = terms.identity();
         let (mut contributions, mut unreadable) = (Vec::new(), 0);
         for (_, sealed) in &input.contributions {
-            match exchange.codec.open_contributions(sealed) {
-                Ok((of_series, _)) if of_series != identity => return Err(StepError::OtherSeries),
-                Ok((_, of_source)) if self.terms.fits(&of_source) => contributions.push(of_source),
+            match self.codec.open_contributions(sealed) {
+                Ok((of_series, _)) if of_series != identity => return Err(OtherSeries),
+                Ok((_, of_source)) if terms.fits(&of_source) => contributions.push(of_source),
                 Ok(_) | Err(UnreadableEntry) => unreadable += 1,
             }
         }
@@ -156,9 +115,30 @@ impl SeriesStream {
             of_source.front.retain(|(person, _)| !erased.iter().any(|people| people.contains(person)));
         }
         let (idle, sources) = share.repeated.map_or_else(
-            || (exchange.idle_at(share.position), exchange.all_sources(&self.state.head)),
+            || (self.idle_at(share.position), self.all_sources(head)),
             |intent| (intent.idle.iter().copied().collect(), intent.sources.clone()),
         );
         Ok(Received { contributions, sources, idle })
     }
+}
+
+/// Contributions of other series than ours.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "contributions are of other [[series]] than those of this configuration: instances of a group need the same ones"
+)]
+pub(super) struct OtherSeries;
+
+/// What an instance brings to a step.
+pub(super) struct Share<'a> {
+    /// It has the cohorts.
+    pub has_cohorts: bool,
+    /// Age of the state.
+    pub age_ms: i64,
+    /// Contributions have been taken in up to here.
+    pub position: i64,
+    /// The attempt before, when there was one.
+    pub repeated: Option<&'a Intent>,
+    /// People who were erased lately, each set with the age of the state then.
+    pub erased: &'a VecDeque<(i64, BTreeSet<u64>)>,
 }

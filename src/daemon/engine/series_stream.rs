@@ -1,9 +1,10 @@
 //! Series of a stream: readings of a batch, the proposal, its verification, and the state behind them.
 
-use super::series_exchange::{Exchange, Share};
+use super::series_exchange::{Exchange, IdleSources, OtherSeries, Share};
 use crate::anonymity::series::{
     Cohort, CohortTerms, Head, Readings, SeriesChanges, SeriesState, Terms, Totals, propose,
 };
+use crate::daemon::state::entries::EntryCodec;
 use crate::io::input::{InputBatch, Place};
 use crate::records::canonical::Canonical;
 use crate::records::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
@@ -20,8 +21,8 @@ use std::sync::Arc;
 
 /// Series of a stream: their terms and all that is remembered of them.
 pub(super) struct SeriesStream {
-    pub(super) terms: Arc<Terms>,
-    pub(super) state: SeriesState,
+    terms: Arc<Terms>,
+    state: SeriesState,
     /// People of all sets that have been published.
     represented: u64,
     /// Counts with which a job over files begins: those of earlier jobs, which its figures leave out. Zero for a stream.
@@ -31,7 +32,7 @@ pub(super) struct SeriesStream {
     /// A state is kept: a later run may go on with the open buckets.
     keeps_state: bool,
     /// How contributions reach the instance that has the cohorts; none where the records are taken in here.
-    pub(super) exchange: Option<Exchange>,
+    exchange: Option<Exchange>,
 }
 
 /// Whether more records can come after a batch.
@@ -75,10 +76,8 @@ pub(super) struct SeriesStep {
 pub(super) enum StepError {
     #[error(transparent)]
     Refused(#[from] SeriesRefusal),
-    #[error(
-        "contributions are of other [[series]] than those of this configuration: instances of a group need the same ones"
-    )]
-    OtherSeries,
+    #[error(transparent)]
+    OtherSeries(#[from] OtherSeries),
 }
 
 /// Numbers by attribute and code, as long as the dictionaries keep their numbering.
@@ -159,6 +158,38 @@ impl SeriesStream {
             keeps_state,
             exchange: None,
         }
+    }
+
+    /// Contributions go through partition `place` of a topic from now on; `sources` are the partitions of the source.
+    pub(super) fn exchange_through(&mut self, place: Place, sources: Vec<Place>, codec: EntryCodec) {
+        self.exchange = Some(Exchange { place, sources, idle: None, codec });
+    }
+
+    /// The partition of the contributions; whoever has it has the cohorts.
+    pub(super) fn place(&self) -> Option<Place> {
+        self.exchange.as_ref().map(|exchange| exchange.place)
+    }
+
+    /// No bucket waits for partitions without an unread record.
+    pub(super) fn note_idle(&mut self, idle: IdleSources) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.idle = Some(idle);
+        }
+    }
+
+    /// Partitions for which buckets wait that a crowd of people has passed, each with the offset where it stands.
+    pub(super) fn waits_for(&self) -> BTreeMap<Place, i64> {
+        let waits =
+            |exchange: &Exchange| self.state.head.waits_for(&self.terms, &exchange.all_sources(&self.state.head));
+        self.exchange.as_ref().map(waits).unwrap_or_default()
+    }
+
+    /// Whether buckets can close without further contributions.
+    pub(super) fn has_due(&self, position: i64) -> bool {
+        let head = &self.state.head;
+        let is_due =
+            |exchange: &Exchange| head.has_due(&self.terms, &exchange.all_sources(head), &exchange.idle_at(position));
+        self.exchange.as_ref().is_some_and(is_due)
     }
 
     /// Goes on from a state that was read back; false where it is of other series.
@@ -275,17 +306,18 @@ impl SeriesStream {
         // Clocks of devices may be ahead by what a bucket waits for late records. A later time would close buckets of later jobs.
         let tolerance_ms = self.terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
         let clock_ms = Some(batch_clock_ms.saturating_add(tolerance_ms));
-        if self.exchange.is_none() {
+        let Some(exchange) = &self.exchange else {
             let (published, dropped) = self.publish(&readings, clock_ms, is_end)?;
             let dropped = dropped.into_iter().map(|(row, series)| (batch.rows.coordinates[row], series)).collect();
             return Ok(SeriesStep { published: Some(published), dropped, ..SeriesStep::default() });
-        }
-        let contributions = self.contributions(batch, &readings, clock_ms, share.age_ms)?;
+        };
+        let EncodedInput { input, rows, .. } = batch;
+        let contributions = exchange.contributions(&self.terms, (input, rows), &readings, clock_ms, share.age_ms)?;
         let due = share.repeated.map_or_else(|| self.has_due(share.position), |intent| intent.series_place.is_some());
-        if !share.has_cohorts || batch.input.contributions.is_empty() && !due {
+        if !share.has_cohorts || input.contributions.is_empty() && !due {
             return Ok(SeriesStep { contributions, ..SeriesStep::default() });
         }
-        let received = self.received(batch.input, share)?;
+        let received = exchange.received(&self.terms, &self.state.head, input, share)?;
         let (idle, sources) = (received.idle.clone(), received.sources.clone());
         let readings = Readings { received: Some(received), ..Readings::default() };
         let (published, _) = self.publish(&readings, clock_ms, is_end)?;

@@ -161,7 +161,7 @@ impl Engine {
         let share = Share { has_cohorts, age_ms: gathered.age_ms, position, repeated: order.retry, erased };
         series.step(batch, gathered.clock_ms, source_end(order), &share).map_err(|error| match error {
             StepError::Refused(refusal) => refusal.into(),
-            StepError::OtherSeries => BatchError::Fatal(error.to_string()),
+            StepError::OtherSeries(_) => BatchError::Fatal(error.to_string()),
         })
     }
 
