@@ -29,7 +29,7 @@ CONFINED = [
     "httpGet: { path: /healthz, port: pages, scheme: HTTP }",
 ]
 OF_LEAST = "ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet".split()
-OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 7]
+OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 8]
 
 # What is set, and a word of the refusal.
 REFUSED = [
@@ -165,6 +165,10 @@ def main(throng):
     source, changelog = (all_on["KafkaTopic", name] for name in ("steps.raw", "steps.changelog"))
     assert "partitions: 6\n" in source and "partitions: 7\n" in changelog, "the changelog needs one partition more than the source"
     assert "cleanup.policy: compact\n" in changelog, "the changelog is not compacted"
+    contributions = all_on["KafkaTopic", "steps.changelog.contributions"]
+    assert "partitions: 1\n" in contributions and "compact" not in contributions, "series of several instances need one partition"
+    user = all_on["KafkaUser", "try-throng"].split('name: "steps.changelog.contributions"')[1].splitlines()[1]
+    assert user.strip() == "operations: [Read, Write, Describe]", f"rights on the contributions: {user}"
     assert "THRONG__SINK__CHANGELOG_TOPIC, value: \"steps.changelog\"" in all_on["StatefulSet", "try-throng"], "the daemon uses another changelog"
     user = all_on["KafkaUser", "try-throng"].split('name: "steps.changelog"')[1].splitlines()[1]
     assert user.strip() == "operations: [Read, Write, Describe]", f"rights on the changelog: {user}"

@@ -19,7 +19,7 @@ import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOPICS = (("wearable.raw", "4"), ("wearable.sanitized", "4"), ("throng.dead-letters", "1"), ("throng.changelog", "5", "cleanup.policy=compact"))
+TOPICS = (("wearable.raw", "4"), ("wearable.sanitized", "4"), ("throng.dead-letters", "1"), ("throng.changelog", "5", "cleanup.policy=compact"), ("throng.changelog.contributions", "1"))
 # Filled while a short stream runs; what they are in a long one is Prometheus' to tell.
 SHORT = (("[$__rate_interval]", "[20s]"), ("[$__range]", "[1m]"), ("[1h]", "[20s]"), ("[5m]", "[20s]"), ("[15m]", "[20s]"))
 
