@@ -52,7 +52,8 @@ pub struct Recount {
     next: usize,
     /// By batch: its lines so far.
     open: BTreeMap<Batch, Vec<Line>>,
-    numbers: BTreeSet<usize>,
+    /// By record, the line that has left of it: offset and stamp.
+    numbers: BTreeMap<usize, (i64, i64)>,
     instances: Vec<String>,
     pub found: Found,
 }
@@ -83,7 +84,7 @@ impl Recount {
             promise,
             next: 0,
             open: BTreeMap::new(),
-            numbers: BTreeSet::new(),
+            numbers: BTreeMap::new(),
             instances: Vec::new(),
             found: Found::default(),
         }
@@ -118,8 +119,10 @@ impl Recount {
         let text = |name: &str| cells[name].as_str().map(str::to_owned).ok_or_else(|| format!("{seen:?}: no {name}"));
         let number = cells["n"].as_u64().ok_or_else(|| format!("{seen:?}: no number"))?;
         let number = usize::try_from(number).expect("a number of a record");
-        if !self.numbers.insert(number) {
-            return Err(format!("record {number} has left twice: {seen:?}"));
+        if let Some(first) = self.numbers.insert(number, (seen.offset, seen.stamp)) {
+            return Err(format!(
+                "record {number} has left twice: first at {first:?} (offset and stamp), then {seen:?}"
+            ));
         }
         let Some(visit) = self.stream.visit(number) else { return Err(format!("there is no record of {seen:?}")) };
         let (city, illness) = (text("city")?, text("illness")?);
