@@ -84,12 +84,6 @@ impl Restore {
         Self { changelog, restored: BTreeSet::new(), running: None }
     }
 
-    /// Whether the state of a partition is known.
-    #[must_use]
-    pub fn has(&self, place: Place) -> bool {
-        self.restored.contains(&place)
-    }
-
     /// Whether the state of all `assigned` partitions is known.
     #[must_use]
     pub fn has_all(&self, assigned: &BTreeSet<Place>) -> bool {

@@ -119,16 +119,6 @@ enum Done {
     Unbegun,
 }
 
-/// What has been read and not processed: it is read again before anything that follows it in its partition.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Missed {
-    Nothing,
-    /// Records of partitions whose state is not known.
-    SomePartitions,
-    /// Records of any partition: none of what comes is processed before.
-    All,
-}
-
 fn ranges_of(intent: &Intent) -> Ranges {
     intent.ranges.iter().map(|r| ((r.topic, r.partition), (r.from, r.to))).collect()
 }
@@ -159,7 +149,8 @@ impl Run<'_> {
 
     fn stream(&mut self) -> Result<(), StreamError> {
         let mut attempts = 0;
-        let mut missed = Missed::Nothing;
+        // What was read and not processed: it is read again.
+        let mut is_dropped = false;
         let begun = Instant::now();
         // A batch without records only changes the changelog, and nobody has seen anything of it.
         let empty = self.retry.take_if(|retry| self.restore.is_some() && retry.places().is_empty());
@@ -170,7 +161,7 @@ impl Run<'_> {
             self.source.rewind(None, ranges)?;
         }
         loop {
-            let is_restored = self.follow_partitions(&mut missed)?;
+            let is_restored = self.follow_partitions(&mut is_dropped)?;
             // An aborted settling may have been seen, and other records could take the held ones along: nothing comes before it.
             if let Some(intent) = self.retry.take_if(|retry| is_restored && retry.ranges.is_empty()) {
                 self.settle_again(intent)?;
@@ -208,7 +199,10 @@ impl Run<'_> {
             }
             match next? {
                 Next::Batch(turn, last) => {
-                    let Some(turn) = self.admitted(turn, &mut missed) else { continue };
+                    is_dropped |= !self.is_admitted(&turn);
+                    if is_dropped {
+                        continue;
+                    }
                     if turn.input.records() > 0 {
                         quiet_since = Instant::now();
                     }
@@ -257,10 +251,10 @@ impl Run<'_> {
     }
 
     /// Takes over the state of partitions that have come. True where nothing is missing, and what is to be repeated can be.
-    fn follow_partitions(&mut self, missed: &mut Missed) -> Result<bool, StreamError> {
+    fn follow_partitions(&mut self, is_dropped: &mut bool) -> Result<bool, StreamError> {
         let Some(restore) = &mut self.restore else { return Ok(true) };
         let restored = restore.turn(&self.assigned)?;
-        let mut reads_again = *missed != Missed::Nothing && restore.has_all(&self.assigned);
+        let mut reads_again = *is_dropped && restore.has_all(&self.assigned);
         if let Some((restored, places)) = restored {
             // Whoever has processed one of its partitions since may have tried its records in another batch.
             let assigned = &self.assigned;
@@ -278,7 +272,7 @@ impl Run<'_> {
             reads_again = true;
         }
         if reads_again {
-            *missed = Missed::Nothing;
+            *is_dropped = false;
             self.source.rewind(None, self.retry.as_ref().map(ranges_of).unwrap_or_default())?;
         }
         if self.retry.is_none() && self.has_state() && self.engine.has_pending_changes() {
@@ -313,27 +307,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What may be processed of a batch: not records of partitions that are not ours, or whose state is not known. They are read again. Where
-    /// they are most of the batch, the others would be a small one; and where a batch is to be repeated, it comes first: then all waits.
-    fn admitted(&self, mut turn: Turn, missed: &mut Missed) -> Option<Turn> {
-        let Some(restore) = &self.restore else { return Some(turn) };
-        if *missed == Missed::All {
-            return None;
-        }
-        let is_known = |place: &Place| self.assigned.contains(place) && restore.has(*place);
-        let missing: Vec<Place> = turn.input.ranges.keys().filter(|place| !is_known(place)).copied().collect();
-        if missing.is_empty() && (self.retry.is_none() || self.has_state()) {
-            return Some(turn);
-        }
-        let records = turn.input.records();
-        missing.into_iter().for_each(|place| turn.input.forget_partition(place));
-        if self.retry.is_some() || turn.input.records() * 2 <= records {
-            *missed = Missed::All;
-            return None;
-        }
-        *missed = Missed::SomePartitions;
-        // Codes that were made ahead are those of all records.
-        Some(turn.input.into())
+    /// Whether a batch may be processed: not with records of partitions that are not ours, nor while the state of any is not known. What is
+    /// dropped is read again, and nothing that follows it is processed before.
+    fn is_admitted(&self, turn: &Turn) -> bool {
+        self.restore.is_none()
+            || self.has_state() && turn.input.ranges.keys().all(|place| self.assigned.contains(place))
     }
 
     /// Processes one batch.
