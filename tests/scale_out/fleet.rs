@@ -55,6 +55,7 @@ pub struct Fleet {
     pub members: Vec<Member>,
     pub reader: Reader,
     pub happened: Happened,
+    log: Vec<String>,
 }
 
 impl Fleet {
@@ -63,7 +64,7 @@ impl Fleet {
         let members = [("one", true), ("two", false), ("three", true), ("four", false), ("guest", false)];
         let reader = Reader::new(broker, &topics.out, &topics.changelog);
         let members = members.map(|(name, is_static)| Member::new(name, is_static)).into();
-        Self { topics, members, reader, happened: Happened::default() }
+        Self { topics, members, reader, happened: Happened::default(), log: Vec::new() }
     }
 
     /// Starts a member, to die at `fault` where there is one.
@@ -76,7 +77,7 @@ impl Fleet {
             ("BATCH__MAX_RECORDS", "60"),
             ("BATCH__MAX_WAIT", "1s"),
             ("BATCH__MAX_AGE", "3s"),
-            ("TELEMETRY__LOG_LEVEL", "warn"),
+            ("TELEMETRY__LOG_LEVEL", "debug"),
         ];
         let dynamic = [("SOURCE__LIBRDKAFKA__GROUP_INSTANCE_ID", "")];
         let more = if member.is_static { &[][..] } else { &dynamic[..] };
@@ -90,6 +91,7 @@ impl Fleet {
     /// Whoever has ended otherwise than in order was killed, or leaves it to a supervisor to start it again; nobody refuses or panics.
     fn has_ended(&mut self, at: usize, outcome: &Outcome) {
         assert!(matches!(outcome.code, None | Some(1)), "{}: {}", self.members[at].name(), outcome.stderr);
+        self.log.push(format!("== {} (ended)\n{}", self.members[at].name(), outcome.stderr));
         self.happened.gave_up += usize::from(outcome.code.is_some());
     }
 
@@ -159,6 +161,17 @@ impl Fleet {
             std::thread::sleep(Duration::from_millis(200));
             self.reader.look();
         }
+    }
+
+    /// Ends everybody, and gives what they have said.
+    pub fn said(&mut self) -> String {
+        let mut said = self.log.clone();
+        for member in &mut self.members {
+            if let Some(process) = member.instance.process.take() {
+                said.push(format!("== {}\n{}", member.instance.name, process.kill().stderr));
+            }
+        }
+        said.join("\n")
     }
 
     fn committed(&self) -> usize {

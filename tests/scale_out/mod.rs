@@ -32,8 +32,10 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Recounts what stood in the topic when the round before this one ended.
-fn recount(fleet: &Fleet, recount: &mut Recount, until: i64, seed: u64) {
+fn recount(fleet: &mut Fleet, recount: &mut Recount, until: i64, seed: u64) {
     if let Err(why) = recount.go_on(&fleet.reader.lines, until, &fleet.reader.batches) {
+        fleet.reader.compare();
+        println!("{}", fleet.said());
         panic!("seed {seed}: {why}");
     }
 }
@@ -55,7 +57,7 @@ fn threat_17_the_union_keeps_every_promise_whatever_befalls_its_instances() {
     let (mut faults, mut until) = (Faults::new(seed), fleet.reader.end());
     for _ in 0..rounds {
         faults.befall(&mut fleet, &feeder);
-        recount(&fleet, &mut recounted, until, seed);
+        recount(&mut fleet, &mut recounted, until, seed);
         until = fleet.reader.end();
     }
     let total = feeder.end();
@@ -64,7 +66,8 @@ fn threat_17_the_union_keeps_every_promise_whatever_befalls_its_instances() {
     let account = fleet.settled(total);
     (0..fleet.members.len()).for_each(|at| fleet.end(at));
     fleet.reader.look();
-    recount(&fleet, &mut recounted, fleet.reader.end(), seed);
+    let end = fleet.reader.end();
+    recount(&mut fleet, &mut recounted, end, seed);
     let (found, happened) = (recounted.found, fleet.happened);
     println!("{total} records in {:?}: {account:?}\n{found:?}\n{happened:?}", began.elapsed());
 

@@ -6,6 +6,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -14,6 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Reader {
     out: String,
     changelog: String,
+    bootstrap: String,
     committed: BaseConsumer,
     everything: BaseConsumer,
     /// Where the next marker will be.
@@ -23,9 +25,9 @@ pub struct Reader {
     pub batches: Batches,
 }
 
-fn consumer(broker: &Broker, isolation: &str) -> BaseConsumer {
+fn consumer(bootstrap: &str, isolation: &str) -> BaseConsumer {
     let consumer = ClientConfig::new()
-        .set("bootstrap.servers", broker.bootstrap())
+        .set("bootstrap.servers", bootstrap)
         .set("group.id", "scale-out-reader")
         .set("isolation.level", isolation)
         .set("enable.partition.eof", "true")
@@ -76,8 +78,9 @@ impl Reader {
         Self {
             out: out.to_owned(),
             changelog: changelog.to_owned(),
-            committed: consumer(broker, "read_committed"),
-            everything: consumer(broker, "read_uncommitted"),
+            bootstrap: broker.bootstrap(),
+            committed: consumer(&broker.bootstrap(), "read_committed"),
+            everything: consumer(&broker.bootstrap(), "read_uncommitted"),
             next: 0,
             lines: Vec::new(),
             batches: Batches::new(),
@@ -97,6 +100,29 @@ impl Reader {
     /// Up to where something is written.
     pub fn written(&self) -> [i64; 2] {
         [&self.out, &self.changelog].map(|topic| end_of(&self.everything, topic))
+    }
+
+    /// Reads all lines again with a client of its own, and says which ones differ from those that were seen as they came.
+    pub fn compare(&self) {
+        let mut again: BTreeMap<i64, String> = BTreeMap::new();
+        let client = consumer(&self.bootstrap, "read_committed");
+        read(&client, &self.out, 0, |message| {
+            let line = message.payload().map(<[u8]>::to_vec).unwrap_or_default();
+            again.insert(message.offset(), String::from_utf8(line).expect("text"));
+        });
+        let seen: BTreeMap<i64, &Seen> = self.lines.iter().map(|line| (line.offset, line)).collect();
+        println!("{} lines seen at {} offsets, {} when read again", self.lines.len(), seen.len(), again.len());
+        for line in &self.lines {
+            if again.get(&line.offset) != Some(&line.text) {
+                println!("  not there any more: {line:?}, now {:?}", again.get(&line.offset));
+            }
+        }
+        for (offset, line) in again.iter().filter(|(offset, _)| !seen.contains_key(offset)) {
+            println!("  not seen: {offset} {line}");
+        }
+        for line in self.lines.iter().rev().take(3000) {
+            println!("  {} {} {:?} {}", line.offset, line.stamp, self.batches.get(&line.stamp), line.text);
+        }
     }
 
     /// Reads what has come.

@@ -19,7 +19,7 @@ use crate::io::input::{Origin, Place};
 use crate::io::kafka::GroupMetadata;
 use crate::io::kafka::changelog;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::io::kafka::feed::{Ending, FeedConsumer, subscribe};
+use crate::io::kafka::feed::{Ending, FeedConsumer, membership, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
 use crate::io::kafka::reader::Reader;
@@ -33,7 +33,6 @@ use crate::start::memory::closing;
 use crate::start::messages::messages;
 use crate::start::registered::register;
 use crate::telemetry::{SourceLost, SourceRefused, Telemetry};
-use rdkafka::consumer::Consumer;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -258,11 +257,10 @@ impl Start<'_> {
     fn group(&self) -> GroupMetadata {
         let (consumer, health) = (Arc::clone(&self.consumer), Arc::clone(&self.health));
         // A reader that gave up waiting has let partitions go that a batch in flight still has: nothing may be committed
-        // in the name of the group any more, although the client has long joined its next generation. Nor while the client
-        // knows that it was thrown out: it is no member then, and offsets that come in no member's name are not refused.
+        // in the name of the group any more, although the client has long joined its next generation.
         Arc::new(move || {
             let consumer = consumer.get().filter(|_| !health.abandoned.load(Ordering::Acquire))?;
-            consumer.group_metadata().filter(|_| !consumer.assignment_lost())
+            membership(consumer)
         })
     }
 

@@ -6,12 +6,12 @@
 use super::connection::{Cluster, KafkaFailure};
 use super::health::Health;
 use super::hearing::Hearing;
-use super::live::Live;
+use super::live::{Live, member_id};
 use crate::io::input::{InputBatch, Place, Ranges};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use rdkafka::Statistics;
 use rdkafka::client::ClientContext;
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance, RebalanceProtocol};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMetadata, Rebalance, RebalanceProtocol};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
@@ -110,6 +110,8 @@ pub struct Callbacks {
     gone: Mutex<Vec<Place>>,
     /// Set when the assignment has changed.
     changed: AtomicBool,
+    /// Id under which all partitions came that are ours.
+    member: Mutex<String>,
     ending: Arc<Ending>,
 }
 
@@ -132,6 +134,24 @@ impl Callbacks {
     /// The partitions taken away since this was last asked.
     pub(super) fn take_gone(&self) -> Vec<Place> {
         std::mem::take(&mut *self.gone.lock().expect("no panic while the list is held"))
+    }
+
+    /// Lets partitions go that came under another id, and returns them: their state counts no more.
+    fn leave_behind(&self, consumer: &BaseConsumer<Self>) -> Vec<Place> {
+        let id = member_id(consumer);
+        if *self.member.lock().expect("no panic while the id is held") == id {
+            return Vec::new();
+        }
+        let kept = consumer.assignment().map(|assigned| self.places(&assigned)).unwrap_or_default();
+        if !kept.is_empty() && !id.is_empty() {
+            tracing::warn!(
+                partitions = kept.len(),
+                "the group had expelled this instance and has taken it in again: the state of its partitions is read again"
+            );
+        }
+        self.let_go(kept.clone(), true);
+        *self.member.lock().expect("no panic while the id is held") = id;
+        kept
     }
 
     /// Whether the assignment has changed since this was last asked.
@@ -216,12 +236,21 @@ impl ConsumerContext for Callbacks {
             return;
         }
         let list: &TopicPartitionList = list;
+        // No other id can come before the answer.
+        let left = self.leave_behind(consumer);
         let rebalance = match code {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => Rebalance::Assign(list),
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS => Rebalance::Revoke(list),
             other => Rebalance::Error(KafkaError::Rebalance(other.into())),
         };
-        self.pre_rebalance(consumer, &rebalance);
+        if let Rebalance::Error(_) = rebalance {
+            self.health.note_error();
+        }
+        let gone: Vec<Place> = match &rebalance {
+            Rebalance::Revoke(list) => self.places(list),
+            _ => Vec::new(),
+        };
+        self.let_go(gone.iter().filter(|place| !left.contains(place)).copied().collect(), consumer.assignment_lost());
         let by_step = matches!(consumer.rebalance_protocol(), RebalanceProtocol::Cooperative);
         let outcome = match (&rebalance, by_step) {
             (Rebalance::Assign(list), true) => consumer.incremental_assign(list),
@@ -232,18 +261,6 @@ impl ConsumerContext for Callbacks {
         if outcome.is_err() {
             self.health.note_error();
         }
-        self.post_rebalance(consumer, &rebalance);
-    }
-
-    fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        match rebalance {
-            Rebalance::Revoke(list) => self.let_go(self.places(list), consumer.assignment_lost()),
-            Rebalance::Assign(_) => {}
-            Rebalance::Error(_) => self.health.note_error(),
-        }
-    }
-
-    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if self.ending.is_unheard() {
             // Nobody asks for more.
             self.health.assigned.store(false, Ordering::Relaxed);
@@ -252,17 +269,32 @@ impl ConsumerContext for Callbacks {
         let assigned = consumer.assignment().map_or(0, |a| a.count());
         self.health.assigned.store(assigned > 0, Ordering::Relaxed);
         self.changed.store(true, Ordering::Release);
+        let mut places: Vec<Place> = left.into_iter().filter(|place| !gone.contains(place)).collect();
         if let Rebalance::Assign(list) = rebalance {
             // A partition that was paused when it went is still paused when it comes back.
             if consumer.resume(list).is_err() {
                 self.health.note_error();
             }
-            let places = self.places(list);
-            if !places.is_empty() && self.feed.send(Feed::Notice(Notice::Assigned { places })).is_err() {
-                self.health.note_error();
-            }
+            places.extend(self.places(list));
+        }
+        if !places.is_empty() && self.feed.send(Feed::Notice(Notice::Assigned { places })).is_err() {
+            self.health.note_error();
         }
     }
+}
+
+/// The group, for offsets that are committed for it; none where the consumer has not been a member without a break since its partitions
+/// came.
+///
+/// Whoever is expelled and joins again gets another id. A static member of a cooperative group may keep its partitions then, although others
+/// have had them meanwhile: librdkafka 2.12 does not call them lost. And a group takes transactional offsets in no member's name.
+#[must_use]
+pub fn membership(consumer: &FeedConsumer) -> Option<ConsumerGroupMetadata> {
+    let metadata = consumer.group_metadata()?;
+    // Asked after that: no id comes back.
+    let id = member_id(consumer);
+    let is_member = !id.is_empty() && *consumer.context().member.lock().expect("no panic while the id is held") == id;
+    (is_member && !consumer.assignment_lost()).then_some(metadata)
 }
 
 /// Makes the consumer and subscribes it.
@@ -282,6 +314,7 @@ pub fn subscribe(
         health,
         gone: Mutex::new(Vec::new()),
         changed: AtomicBool::new(false),
+        member: Mutex::default(),
         ending,
     };
     let consumer: FeedConsumer = settings.create("cannot create the consumer", callbacks)?;

@@ -3,14 +3,14 @@
 //! What is new is handed to all of them under one lock, under which each is let in and let go: nobody misses it, and a client is
 //! never destroyed by whoever hands it out.
 
-#![allow(unsafe_code, reason = "two calls of librdkafka that its Rust client does not have, each with its reason")]
+#![allow(unsafe_code, reason = "three calls of librdkafka that its Rust client does not have, each with its reason")]
 
 use rdkafka::bindings;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::producer::{BaseProducer, Producer, ProducerContext};
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use zeroize::Zeroizing;
@@ -26,6 +26,21 @@ pub struct Token {
     pub expires_ms: i64,
     /// What goes along with it.
     pub extensions: BTreeMap<String, String>,
+}
+
+/// Id of a consumer as a member of its group, as the group's coordinator has given it; empty while it is no member.
+pub(super) fn member_id<C: ConsumerContext>(consumer: &BaseConsumer<C>) -> String {
+    let client = consumer.client().native_ptr();
+    // SAFETY: the client lives as long as the borrow. The text is ours to free, and nothing of it is kept.
+    unsafe {
+        let text = bindings::rd_kafka_memberid(client);
+        if text.is_null() {
+            return String::new();
+        }
+        let id = CStr::from_ptr(text).to_string_lossy().into_owned();
+        bindings::rd_kafka_mem_free(client, text.cast());
+        id
+    }
 }
 
 /// What opens the door for a client.
