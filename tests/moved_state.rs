@@ -111,6 +111,27 @@ fn what_waits_of_a_lost_instance_leaves_once() {
     assert_eq!(conserved(&stage.state("third")), 8);
 }
 
+/// Its transaction would hide the partition from the next instance for a quarter of an hour, and its directory is lost.
+#[test]
+#[cfg(feature = "failpoints")]
+fn an_instance_that_dies_inside_a_transaction_is_followed_by_the_next_one() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut stage = Stage::new(broker, 1);
+    stage.security = "[sink.librdkafka]\n\"transaction.timeout.ms\" = \"900000\"\n".to_owned();
+    let of_lot = |lot: &str| stage.released().values().flatten().filter(|line| line.contains(lot)).count();
+    ["first", "second"].iter().for_each(|name| drop(stage.configure(name, 9, 8, "1h")));
+    broker.produce_records(&stage.raw, &lots(0..24, |n| n / 8));
+    let crash = "offsets-sent=1*off->return";
+    stage.start("first", Some(crash)).crashes(crash);
+    fs::remove_dir_all(stage.state("first")).expect("its directory");
+    let mut second = stage.start("second", None);
+    stage.wait_consumed(24, &mut [&mut second]);
+    second.says("ended a transaction that an instance has left open");
+    second.stop();
+    assert_eq!((of_lot("L0"), of_lot("L1"), of_lot("L2")), (8, 8, 8));
+    assert_eq!(conserved(&stage.state("second")), 16);
+}
+
 #[test]
 fn partitions_that_move_between_instances_keep_their_limits() {
     let Some(broker) = Broker::shared() else { return };

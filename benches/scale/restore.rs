@@ -61,8 +61,8 @@ fn row(broker: &Broker, topic: &str, number: u64) {
     let cluster = Cluster::new(&broker.bootstrap(), std::collections::BTreeMap::new());
     let read = |visit: &mut dyn FnMut(changelog::Raw<'_>)| -> Duration {
         let started = Instant::now();
-        let whole =
-            changelog::read_state(&cluster, topic, &BTreeSet::from([0]), &|| false, visit).expect("a changelog");
+        let whole = changelog::read_state(&cluster, topic, &BTreeSet::from([0]), &|| false, &mut || Ok(()), visit)
+            .expect("a changelog");
         assert!(whole);
         started.elapsed()
     };

@@ -133,7 +133,7 @@ fn state_of(stage: &Stage<'_>) -> SeriesState {
     let cluster = Cluster::new(&stage.broker.bootstrap(), BTreeMap::new());
     let mut reader = EntryReader::new(EntryCodec::new(&Keys::derive(SECRET.as_bytes()), &stage.group));
     let mut take = |record: changelog::Raw<'_>| reader.take(record);
-    changelog::read_state(&cluster, &stage.changelog, &BTreeSet::from([0]), &|| false, &mut take)
+    changelog::read_state(&cluster, &stage.changelog, &BTreeSet::from([0]), &|| false, &mut || Ok(()), &mut take)
         .expect("the changelog");
     reader.finish(|place| place == (1, 0)).expect("entries of our secret").series.expect("series")
 }

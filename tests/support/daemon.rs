@@ -211,8 +211,15 @@ changelog_topic = "{changelog}"
         let partitions = cluster.partitions(&[&self.raw], PATIENCE).expect("the source")[0];
         let mut reader = EntryReader::new(EntryCodec::new(&Keys::derive(SECRET.as_bytes()), &self.group));
         let mut take = |record: changelog::Raw<'_>| reader.take(record);
-        changelog::read_state(&cluster, &self.changelog, &(0..partitions).collect(), &|| false, &mut take)
-            .expect("the changelog");
+        changelog::read_state(
+            &cluster,
+            &self.changelog,
+            &(0..partitions).collect(),
+            &|| false,
+            &mut || Ok(()),
+            &mut take,
+        )
+        .expect("the changelog");
         let restored = reader.finish(|_| true).expect("entries of our secret");
         restored.waiting.iter().filter(|row| !row.released).count() as u64
     }

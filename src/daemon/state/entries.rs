@@ -231,6 +231,13 @@ impl EntryCodec {
         key.strip_prefix(&self.prefix[..])?.try_into().ok()
     }
 
+    /// The entry of a record, where it is of this group and has one.
+    #[must_use]
+    pub fn entry_of(&self, (key, value): (&[u8], Option<&[u8]>)) -> Option<(Place, Entry)> {
+        self.name(key)?;
+        self.open(key, value?).ok()
+    }
+
     fn open(&self, key: &[u8], value: &[u8]) -> Result<(Place, Entry), UnreadableEntry> {
         let plain = self.sealer.open(key, value).ok_or(UnreadableEntry)?;
         postcard::from_bytes(&plain).map_err(|_| UnreadableEntry)

@@ -169,7 +169,7 @@ pub fn run_kafka(
         let (place, sources) = places(source_partitions);
         engine.exchange_series(place, sources);
     }
-    let restore = start.restore(&engine, options.accept_rewind);
+    let restore = start.restore(&engine, &id, options.accept_rewind);
     start.stream(&mut engine, intent, &mut sink, (clock, erasure_topic, restore), supervision)?;
     Ok(engine.findings())
 }
@@ -237,7 +237,7 @@ impl Start<'_> {
     }
 
     /// Reads the state of partitions that come.
-    fn restore(&self, engine: &Engine, accepts: bool) -> Option<Restore> {
+    fn restore(&self, engine: &Engine, id: &str, accepts: bool) -> Option<Restore> {
         let config = self.config;
         let codec = engine.entry_codec()?.clone();
         Some(Restore::new(Changelog {
@@ -247,6 +247,7 @@ impl Start<'_> {
             cluster: self.sink.clone(),
             topic: config.sink.changelog_topic.clone(),
             codec,
+            own: id.to_owned(),
             // The stand-in does not keep what a group has committed.
             refuses_short: !self.stand_in,
             accepts: accepts && !self.stand_in,

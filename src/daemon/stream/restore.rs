@@ -1,11 +1,12 @@
 //! State of partitions that have come, read from the changelog on a thread of its own while notices are still heard.
 
+use super::to_kafka::transactional_id;
 use crate::daemon::state::directory::StateError;
-use crate::daemon::state::entries::{EntryCodec, EntryReader, Restored};
+use crate::daemon::state::entries::{Entry, EntryCodec, EntryReader, Restored};
 use crate::io::input::Place;
 use crate::io::kafka::changelog;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
-use crate::io::kafka::offsets;
+use crate::io::kafka::{fence, offsets};
 use crossbeam_channel::{Receiver, TryRecvError, bounded};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Changelog {
     pub topic: String,
     /// Reads its entries.
     pub codec: EntryCodec,
+    /// Our own id, as the author of progress.
+    pub own: String,
     /// Whether a changelog that ends before the group's offsets is refused.
     pub refuses_short: bool,
     /// Whether partitions go on at the group's offsets, whatever the changelog knows.
@@ -176,7 +179,9 @@ impl Changelog {
         let offsets = self.offsets(places)?;
         let mut reader = EntryReader::new(self.codec.clone());
         let over = || is_over.load(Ordering::Acquire);
-        if !changelog::read_state(&self.cluster, &self.topic, &partitions, &over, &mut |record| reader.take(record))? {
+        let mut undecided = || self.end_what_others_left_open(places, &partitions, &over);
+        let mut take = |record: changelog::Raw<'_>| reader.take(record);
+        if !changelog::read_state(&self.cluster, &self.topic, &partitions, &over, &mut undecided, &mut take)? {
             return Ok(None);
         }
         let mut restored = reader
@@ -192,6 +197,32 @@ impl Changelog {
             }
         }
         Ok(Some(restored))
+    }
+
+    /// Ends open transactions that process records of `places`. Whoever has begun one has lost the partition since: it was killed, or the group
+    /// has expelled it and refuses its offsets. Entries of our partitions are behind it until it ends, or until its time is over.
+    fn end_what_others_left_open(
+        &self,
+        places: &BTreeSet<Place>,
+        partitions: &BTreeSet<i32>,
+        over: &dyn Fn() -> bool,
+    ) -> Result<(), KafkaFailure> {
+        let mut authors = BTreeSet::new();
+        changelog::read_undecided(&self.cluster, &self.topic, partitions, over, &mut |record| {
+            if let Some((place, Entry::Progress(progress))) = self.codec.entry_of(record)
+                && places.contains(&place)
+                && progress.author != self.own
+            {
+                authors.insert(progress.author);
+            }
+        })?;
+        for author in authors {
+            let id = transactional_id(&self.group, &author);
+            if fence::end_transaction_of(&self.cluster, &id, over)? {
+                tracing::warn!(instance = %author, "ended a transaction that an instance has left open which had our partitions before");
+            }
+        }
+        Ok(())
     }
 
     fn topic_of(&self, place: Place) -> &str {

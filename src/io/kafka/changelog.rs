@@ -9,7 +9,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Partition of the markers.
 pub const MARKERS: i32 = 0;
@@ -22,6 +22,9 @@ pub(super) const WHAT: &str = "cannot read the changelog";
 
 /// Time for one question to the brokers.
 const ASKING: Duration = Duration::from_secs(10);
+
+/// How long transactions may be open until that is told.
+const UNDECIDED: Duration = Duration::from_secs(3);
 
 /// Time between two questions while a transaction is open.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -119,23 +122,53 @@ fn right(topic: &str) -> String {
     format!("read topic {topic} (Read)")
 }
 
-/// Waits until all transactions before `ends` are decided. False where `is_over` ended the wait.
+/// Waits until all transactions before `ends` are decided, and tells now and then that one is not. False where `is_over` ended the wait.
 pub(super) fn wait_until_decided(
     cluster: &Cluster,
     topic: &str,
     ends: &BTreeMap<i32, i64>,
     is_over: impl Fn() -> bool,
+    mut undecided: impl FnMut() -> Result<(), KafkaFailure>,
 ) -> Result<bool, KafkaFailure> {
     let watcher = settings(cluster, Isolation::Committed).asking(WHAT)?;
+    let mut told = Instant::now();
     for (&partition, &end) in ends {
         while self::ends(cluster, &watcher, topic, &[partition])?.get(&partition).is_none_or(|decided| *decided < end) {
             if is_over() {
                 return Ok(false);
             }
+            if told.elapsed() >= UNDECIDED {
+                undecided()?;
+                told = Instant::now();
+            }
             std::thread::sleep(INTERVAL);
         }
     }
     Ok(true)
+}
+
+/// Shows every record behind the first open transaction of the changelog partitions of some source partitions, decided or not. False where
+/// `is_over` ended it.
+///
+/// # Errors
+/// When the brokers do not answer, or refuse.
+pub fn read_undecided(
+    cluster: &Cluster,
+    topic: &str,
+    source_partitions: &BTreeSet<i32>,
+    is_over: &dyn Fn() -> bool,
+    visit: &mut dyn FnMut(Raw<'_>),
+) -> Result<bool, KafkaFailure> {
+    let partitions: Vec<i32> = source_partitions.iter().map(|&partition| partition_of(partition)).collect();
+    let committed = settings(cluster, Isolation::Committed).asking(WHAT)?;
+    let decided = ends(cluster, &committed, topic, &partitions)?;
+    let reader = settings(cluster, Isolation::Everything).asking(WHAT)?;
+    assign(cluster, &reader, topic, decided.into_iter().map(|(partition, end)| (partition, Offset::Offset(end))))?;
+    walk(cluster, &reader, partitions.len(), is_over, |message| {
+        if let Some(key) = message.key() {
+            visit((key, message.payload()));
+        }
+    })
 }
 
 /// A reader at `from` of each partition.
@@ -208,7 +241,7 @@ pub(super) fn walk(
 pub type Raw<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Shows the committed records of the changelog partitions of some source partitions, in order, up to where they ended when this was
-/// called. False where `is_over` ended it.
+/// called. False where `is_over` ended it. `undecided` is told now and then of transactions that are still open there.
 ///
 /// # Errors
 /// When the brokers do not answer, or refuse: [`KafkaFailure::is_usage`] tells which.
@@ -217,12 +250,13 @@ pub fn read_state(
     topic: &str,
     source_partitions: &BTreeSet<i32>,
     is_over: &dyn Fn() -> bool,
+    undecided: &mut dyn FnMut() -> Result<(), KafkaFailure>,
     visit: &mut dyn FnMut(Raw<'_>),
 ) -> Result<bool, KafkaFailure> {
     let partitions: Vec<i32> = source_partitions.iter().map(|&partition| partition_of(partition)).collect();
     let everything = settings(cluster, Isolation::Everything).asking(WHAT)?;
     let ends = ends(cluster, &everything, topic, &partitions)?;
-    if !wait_until_decided(cluster, topic, &ends, is_over)? {
+    if !wait_until_decided(cluster, topic, &ends, is_over, undecided)? {
         return Ok(false);
     }
     // A new reader: one that was there before may have met an earlier end.

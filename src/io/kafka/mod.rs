@@ -5,6 +5,7 @@ pub mod connection;
 mod epoch;
 pub(in crate::io) mod failure;
 pub mod feed;
+pub mod fence;
 pub mod health;
 pub mod hearing;
 mod keeper;
