@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// Time for one question to the brokers.
 const ASKING: Duration = Duration::from_secs(10);
 
+/// Time for one that an open transaction may delay, until it is looked for.
+const SOON: Duration = Duration::from_secs(3);
+
 /// Time between two attempts, and between two log lines about them.
 const PAUSE: Duration = Duration::from_millis(500);
 const SAYING: Duration = Duration::from_secs(30);
@@ -176,9 +179,16 @@ impl Changelog {
         let partitions: BTreeSet<i32> = places.iter().map(|(_, partition)| *partition).collect();
         changelog::expect_partitions(&self.cluster, &self.topic, partitions.last().map_or(0, |last| last + 1), ASKING)?;
         // Before the end of the changelog is asked for: a member that is expelled meanwhile would find later offsets.
-        let offsets = self.offsets(places)?;
-        let mut reader = EntryReader::new(self.codec.clone());
         let over = || is_over.load(Ordering::Acquire);
+        // An offset that a transaction has sent is undecided as long as that is open.
+        let offsets = match self.offsets(places, SOON) {
+            Err(failure) if !failure.is_denial() => {
+                self.end_what_others_left_open(places, &partitions, &over)?;
+                self.offsets(places, ASKING)?
+            }
+            offsets => offsets?,
+        };
+        let mut reader = EntryReader::new(self.codec.clone());
         let mut undecided = || self.end_what_others_left_open(places, &partitions, &over);
         let mut take = |record: changelog::Raw<'_>| reader.take(record);
         if !changelog::read_state(&self.cluster, &self.topic, &partitions, &over, &mut undecided, &mut take)? {
@@ -230,9 +240,9 @@ impl Changelog {
     }
 
     /// The offsets that the group has committed.
-    fn offsets(&self, places: &BTreeSet<Place>) -> Result<BTreeMap<Place, i64>, KafkaFailure> {
+    fn offsets(&self, places: &BTreeSet<Place>, patience: Duration) -> Result<BTreeMap<Place, i64>, KafkaFailure> {
         let named: Vec<(&str, i32)> = places.iter().map(|place| (self.topic_of(*place), place.1)).collect();
-        let committed = offsets::committed(&self.source, &self.group, &named, ASKING)?;
+        let committed = offsets::committed(&self.source, &self.group, &named, patience)?;
         Ok(places.iter().zip(committed).filter_map(|(place, offset)| Some((*place, offset?))).collect())
     }
 }
