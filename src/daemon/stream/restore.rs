@@ -228,8 +228,15 @@ impl Changelog {
         })?;
         for author in authors {
             let id = transactional_id(&self.group, &author);
-            if fence::end_transaction_of(&self.cluster, &id, over)? {
-                tracing::warn!(instance = %author, "ended a transaction that an instance has left open which had our partitions before");
+            match fence::end_transaction_of(&self.cluster, &id, over) {
+                Ok(true) => {
+                    tracing::warn!(instance = %author, "ended a transaction that an instance has left open which had our partitions before");
+                }
+                Ok(false) => {}
+                // It ends when its time is over.
+                Err(failure) => {
+                    tracing::warn!(instance = %author, %failure, "a transaction is open in the changelog, and cannot be ended");
+                }
             }
         }
         Ok(())
