@@ -44,6 +44,8 @@ impl Scene {
 
     fn with_static_membership(mut self) -> Self {
         self.stage = self.stage.with_static_membership();
+        // A member that is expelled while it erases does it again, and erasures are counted here.
+        self.stage.sessions = "\"session.timeout.ms\" = \"30000\"";
         self
     }
 

@@ -322,3 +322,74 @@ pub fn subscribe(
     consumer.subscribe(&names).map_err(|e| cluster.failure("cannot subscribe", e))?;
     Ok(Arc::new(consumer))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rdkafka::bindings::rd_kafka_resp_err_t as Refusal;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::RDKafkaApiKey;
+    use std::collections::BTreeMap;
+
+    /// Longer than anything here takes on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A group that has expelled a static member takes it in again, and the client does not call its partitions lost.
+    #[test]
+    fn partitions_that_came_under_another_member_id_are_lost() {
+        let broker = MockCluster::new(1).expect("librdkafka's mock cluster");
+        broker.create_topic("raw", 2, 1).expect("a topic");
+        let properties =
+            [("group.instance.id", "one"), ("heartbeat.interval.ms", "100"), ("session.timeout.ms", "6000")];
+        let properties: BTreeMap<String, String> =
+            properties.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let cluster = Cluster::new(&broker.bootstrap_servers(), properties);
+        let (feed_in, feed) = crossbeam_channel::bounded(1);
+        let ending = Arc::new(Ending::default());
+        let consumer = subscribe(&cluster, "group", &["raw".to_owned()], feed_in, Arc::default(), Arc::clone(&ending))
+            .expect("a consumer");
+        let over = AtomicBool::new(false);
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Also where the other thread has panicked.
+                while !over.load(Ordering::Acquire) && began.elapsed() < 2 * PATIENCE {
+                    drop(consumer.poll(Duration::from_millis(50)));
+                }
+            });
+            let next = || match feed.recv_timeout(PATIENCE) {
+                Ok(Feed::Notice(notice)) => notice,
+                _ => panic!("no notice in time"),
+            };
+            let both = vec![(0, 0), (0, 1)];
+            let Notice::Assigned { mut places } = next() else { panic!("nothing was assigned") };
+            places.sort_unstable();
+            assert_eq!(places, both);
+            assert!(membership(&consumer).is_some());
+
+            broker.request_errors(RDKafkaApiKey::JoinGroup, &[Refusal::RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID]);
+            broker.request_errors(RDKafkaApiKey::Heartbeat, &[Refusal::RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS]);
+            let Notice::Revoked { mut places, is_lost, acknowledge } = next() else { panic!("nothing was revoked") };
+            places.sort_unstable();
+            assert_eq!((places, is_lost), (both.clone(), true));
+            assert!(!consumer.assignment_lost(), "the client knows it by itself now: all of this can go");
+            assert!(membership(&consumer).is_none(), "a batch that is under way could be committed");
+            acknowledge.send(()).expect("the callback waits");
+            // What it keeps comes anew, now or when the group has forgotten the old id.
+            let mut again = Vec::new();
+            while again.len() < both.len() {
+                match next() {
+                    Notice::Assigned { places } => again.extend(places),
+                    Notice::Revoked { places, acknowledge, .. } => {
+                        again.retain(|place| !places.contains(place));
+                        acknowledge.send(()).expect("the callback waits");
+                    }
+                    Notice::CannotReplay { .. } => panic!("nothing is repeated"),
+                }
+            }
+            assert!(membership(&consumer).is_some());
+            over.store(true, Ordering::Release);
+        });
+        ending.stop_reading();
+    }
+}
