@@ -2,7 +2,8 @@
 //! after the other befalls the group; after each of them the union of all that has left is recounted, and at the end the accounts of all
 //! instances are exactly those of the source.
 //!
-//! Four rounds, or a hundred (`./dev test --long`); `THRONG_SEED` draws other faults, and `THRONG_ROUNDS` as many as it says.
+//! Four rounds, or a hundred (`./dev test --long`); `THRONG_SEED` draws other faults, `THRONG_ROUNDS` as many as it says, and
+//! with `THRONG_BOUNCE` most rounds restart the broker.
 #![cfg(feature = "failpoints")]
 
 use crate::support;

@@ -236,7 +236,7 @@ impl ConsumerContext for Callbacks {
             return;
         }
         let list: &TopicPartitionList = list;
-        // No other id can come before the answer.
+        // The client joins again only after the answer: until then the id can go, and no other one comes.
         let left = self.leave_behind(consumer);
         let rebalance = match code {
             RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => Rebalance::Assign(list),
