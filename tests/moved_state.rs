@@ -161,6 +161,38 @@ fn partitions_that_move_between_instances_keep_their_limits() {
     assert!(cities <= all.len() && cities > all.len() / 2, "{cities} cities of {} people in one window", all.len());
 }
 
+/// Whoever restores partitions that have come goes on with those that it had.
+#[test]
+#[cfg(feature = "failpoints")]
+fn only_partitions_that_move_wait_for_their_state() {
+    let Some(broker) = Broker::shared() else { return };
+    let stage = Stage::new(broker, 4);
+    let all = visits(4);
+    ["one", "two"].iter().for_each(|name| configure(&stage, name, PEOPLE, ""));
+    let mut one = stage.start("one", Some("restore-delayed=1*off->return(600000)"));
+    broker.produce_records(&stage.raw, &all);
+    stage.wait_consumed(all.len(), &mut [&mut one]);
+    let mut two = stage.start("two", None);
+    two.says("the state of partitions has been read");
+    two.stop();
+    while one.said().matches("reading the state of partitions").count() < 2 {
+        assert!(one.ended().is_none(), "it ended early: {}", one.said());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    broker.produce_records(&stage.raw, &all);
+    stage.wait_consumed(all.len() + 2 * PEOPLE, &mut [&mut one]);
+    let twice = 2 * i64::try_from(PEOPLE).expect("few people");
+    let read: Vec<Option<i64>> = broker.group_offsets_now(&stage.group, &stage.raw).into_values().collect();
+    assert_eq!(read.iter().filter(|at| **at == Some(twice)).count(), 2, "{read:?}");
+    assert_eq!(read.iter().filter(|at| **at == Some(twice / 2)).count(), 2, "{read:?}");
+    one.kill();
+    let mut one = stage.start("one", None);
+    stage.wait_consumed(2 * all.len(), &mut [&mut one]);
+    one.stop();
+    let sum = conserved(&stage.state("one")) + conserved(&stage.state("two"));
+    assert_eq!(sum + stage.waiting(), 2 * all.len() as u64, "every record once");
+}
+
 #[test]
 fn entries_under_another_secret_are_refused_with_a_remedy() {
     let Some(broker) = Broker::shared() else { return };
@@ -217,6 +249,19 @@ fn too_few_partitions_are_refused_with_the_command_that_adds_them() {
     assert_eq!(daemon.wait().code(), Some(2), "{}", daemon.said());
     let said = daemon.said();
     assert!(said.contains("has 3 partitions and needs 4") && said.contains("--alter --topic"), "{said}");
+}
+
+#[test]
+fn a_changelog_that_brokers_delete_by_age_is_refused_with_the_command_that_mends_it() {
+    let Some(broker) = Broker::shared() else { return };
+    let mut stage = Stage::new(broker, 1);
+    stage.changelog = support::kafka::unique("deleted");
+    broker.create_topic(&stage.changelog, 2, false);
+    stage.configure("only", 2, 10, "300ms");
+    let mut daemon = stage.start("only", None);
+    assert_eq!(daemon.wait().code(), Some(2), "{}", daemon.said());
+    let said = daemon.said();
+    assert!(said.contains("cleanup.policy=delete") && said.contains("--add-config cleanup.policy=compact"), "{said}");
 }
 
 #[test]

@@ -100,6 +100,8 @@ pub enum Fault {
     /// The state after a batch is written to the disk before the next intent.
     Flush,
     LostDirectory,
+    /// Whoever restores a partition ends the transaction of the other process.
+    EndedByOthers,
     /// An unclean leader election drops the newest entries of a partition that no process has read.
     LostEntry,
     /// The same under a process that has read the partition.

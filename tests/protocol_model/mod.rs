@@ -228,6 +228,15 @@ fn lost_directories() {
 }
 
 #[test]
+fn transactions_that_others_end() {
+    let ended = |fault| fault == Fault::EndedByOthers;
+    holds(&World { fallible: 2, faults: ended, ..ONE_PARTITION }, 100_000);
+    holds(&World { faults: ended, ..TWO_PARTITIONS }, 200_000);
+    let slow = |fault| matches!(fault, Fault::EndedByOthers | Fault::SlowCommit);
+    holds(&World { faults: slow, ..ONE_PARTITION }, 50_000);
+}
+
+#[test]
 fn unclean_elections() {
     holds(&LOST_OFFSETS, 30_000);
     holds(&World { length: 3, ..LOST_ENTRIES }, 5_000);

@@ -1,7 +1,7 @@
 //! A daemon whose source is a topic: its parts, put together.
 
 use super::idle::IdlePartitions;
-use super::kafka_source::{Group, KafkaSource};
+use super::kafka_source::{Group, KafkaSource, Orders};
 use super::profiles;
 use super::restore::{Changelog, Restore};
 use super::run::Run;
@@ -129,6 +129,9 @@ pub fn run_kafka(
     }
     let most = source_partitions.iter().max().copied().unwrap_or(0);
     changelog::expect_partitions(&start.sink, &config.sink.changelog_topic, most, PATIENCE)?;
+    if !options.stand_in_broker {
+        changelog::expect_compacted(&start.sink, &config.sink.changelog_topic)?;
+    }
     let mut opened: Option<TransactionalSink> = None;
     let open = |opened: &mut Option<TransactionalSink>, id: &str| -> Result<Marker, KafkaFailure> {
         let (sink, last) = start.open_sink(id)?;
@@ -276,7 +279,9 @@ impl Start<'_> {
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
-        let (commands, commands_out) = crossbeam_channel::unbounded();
+        let (rewinds, commands) = crossbeam_channel::unbounded();
+        let (restored_in, restored) = crossbeam_channel::unbounded();
+        let orders = Orders { rewinds, restored: restored_in };
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
         let ending = Arc::new(Ending::default());
         let _parting = Parting(Arc::clone(&ending));
@@ -304,7 +309,8 @@ impl Start<'_> {
             contributions,
             subject: schema.subject_attribute(),
             feed: feed_in,
-            commands: commands_out,
+            commands,
+            restored,
             stop: Arc::clone(&reader_stop),
         };
         (supervision.on_start)()?;
@@ -330,7 +336,7 @@ impl Start<'_> {
                 }
             });
             let group = Group { cluster, name: &config.source.group, topics: &topics };
-            let mut source = KafkaSource::new(group, &feed, &commands, health, &config.source.brokers, telemetry, stop);
+            let mut source = KafkaSource::new(group, &feed, &orders, health, &config.source.brokers, telemetry, stop);
             let max_age = config.batch.max_age;
             let outcome = Run {
                 source: &mut source,

@@ -3,6 +3,7 @@
 use super::to_kafka::transactional_id;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{Entry, EntryCodec, EntryReader, Restored};
+use crate::faults;
 use crate::io::input::Place;
 use crate::io::kafka::changelog;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
@@ -90,6 +91,12 @@ impl Restore {
         Self { changelog, restored: BTreeSet::new(), running: None }
     }
 
+    /// Returns true if the state of a partition is restored.
+    #[must_use]
+    pub fn has(&self, place: Place) -> bool {
+        self.restored.contains(&place)
+    }
+
     /// Whether the state of all `assigned` partitions is known.
     #[must_use]
     pub fn has_all(&self, assigned: &BTreeSet<Place>) -> bool {
@@ -130,8 +137,10 @@ impl Restore {
             Err(TryRecvError::Disconnected) => Err(KafkaFailure::ReaderPanicked.into()),
             Ok(done) => {
                 let places = std::mem::take(&mut running.places);
+                let seconds = running.since.elapsed().as_secs_f64();
                 self.running = None;
                 let restored = done?;
+                tracing::info!(partitions = places.len(), seconds, "the state of partitions has been read");
                 self.restored.extend(places.iter().copied());
                 Ok(Some((restored, places)))
             }
@@ -140,6 +149,7 @@ impl Restore {
 }
 
 fn start(changelog: &Changelog, places: BTreeSet<Place>) -> Running {
+    tracing::info!(partitions = places.len(), "reading the state of partitions");
     let (sender, done) = bounded(1);
     let is_over = Arc::new(AtomicBool::new(false));
     let (changelog, wanted, over) = (changelog.clone(), places.clone(), Arc::clone(&is_over));
@@ -158,6 +168,10 @@ impl Changelog {
     /// Reads the state of `places`, and begins again while the brokers do not answer. Nothing where it was told to end.
     fn read_patiently(&self, places: &BTreeSet<Place>, is_over: &AtomicBool) -> Option<Result<Restored, RestoreError>> {
         let mut said = Instant::now();
+        let until = faults::number("restore-delayed").map_or(said, |ms| said + Duration::from_millis(ms.unsigned_abs()));
+        while Instant::now() < until && !is_over.load(Ordering::Acquire) {
+            std::thread::sleep(PAUSE);
+        }
         while !is_over.load(Ordering::Acquire) {
             match self.read(places, is_over) {
                 Ok(read) => return read.map(Ok),

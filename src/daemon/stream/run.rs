@@ -20,7 +20,7 @@ use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
 use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Why the daemon stopped by itself.
@@ -58,8 +58,10 @@ pub trait Watcher: Sync {
 /// Attempts at one batch before the daemon gives up and lets a supervisor start it afresh.
 const ATTEMPTS: u32 = 20;
 
-/// Attempts at settling in a row, before whatever else the source has to say is heard.
+/// Attempts at settling in a row, before whatever else the source has to say is heard; and the time until the next ones. What the group
+/// refuses to a member that it has expelled it refuses until the client has joined again.
 const SETTLING_ATTEMPTS: u32 = 3;
+const SETTLING_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the loop waits for something to do before it looks around, and how long while the last batch is still to be
 /// written to the state: the intent of a next one that comes at once saves a write of its own (decision 0006).
@@ -156,23 +158,22 @@ impl Run<'_> {
         let empty = self.retry.take_if(|retry| self.restore.is_some() && retry.places().is_empty());
         self.give_up(empty)?;
         let mut quiet_since = Instant::now();
-        let mut asked_at = None;
+        let (mut asked_at, mut settled_at) = (None, None);
         if let Some(ranges) = self.retry.as_ref().map(ranges_of).filter(|ranges| !ranges.is_empty()) {
             self.source.rewind(None, ranges)?;
         }
         loop {
             let is_restored = self.follow_partitions(&mut is_dropped)?;
             // An aborted settling may have been seen, and other records could take the held ones along: nothing comes before it.
-            if let Some(intent) = self.retry.take_if(|retry| is_restored && retry.ranges.is_empty()) {
+            let is_time = is_restored && settled_at.is_none_or(|at: Instant| at.elapsed() >= SETTLING_PAUSE);
+            if let Some(intent) = self.retry.take_if(|retry| is_time && retry.ranges.is_empty()) {
                 self.settle_again(intent)?;
+                settled_at = self.retry.is_some().then(Instant::now);
                 attempts = if self.retry.is_some() { attempts + 1 } else { 0 };
                 if attempts >= ATTEMPTS {
                     return Err(
                         BatchError::Fatal("held records could not be settled, again and again".to_owned()).into()
                     );
-                }
-                if self.retry.is_some() && !self.stop.load(Ordering::Acquire) {
-                    continue;
                 }
             }
             if let Some(idle) = &mut self.idle
@@ -254,8 +255,15 @@ impl Run<'_> {
     fn follow_partitions(&mut self, is_dropped: &mut bool) -> Result<bool, StreamError> {
         let Some(restore) = &mut self.restore else { return Ok(true) };
         let restored = restore.turn(&self.assigned)?;
-        let mut reads_again = *is_dropped && restore.has_all(&self.assigned);
+        // Where there is nothing to read for it, one that only settles waits for its partitions as the reader does for those of others.
+        let is_elsewhere = self.retry.take_if(|retry| {
+            retry.ranges.is_empty() && !self.assigned.is_empty() && !retry.places().is_subset(&self.assigned)
+        });
+        self.give_up(is_elsewhere)?;
+        let settles = self.retry.as_ref().is_some_and(|retry| retry.ranges.is_empty());
+        let mut reads_again = *is_dropped && !settles && self.has_state();
         if let Some((restored, places)) = restored {
+            let is_to_repeat = self.retry.is_some();
             // Whoever has processed one of its partitions since may have tried its records in another batch.
             let assigned = &self.assigned;
             let engine = &self.engine;
@@ -269,7 +277,8 @@ impl Run<'_> {
             self.engine.take_partitions_over(restored, &places, age_ms)?;
             let settled = self.retry.take_if(|retry| !self.engine.has_all_waiting(retry));
             self.give_up(settled)?;
-            reads_again = true;
+            self.source.start(&places)?;
+            reads_again |= is_to_repeat;
         }
         if reads_again {
             *is_dropped = false;
@@ -307,11 +316,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a batch may be processed: not with records of partitions that are not ours, nor while the state of any is not known. What is
-    /// dropped is read again, and nothing that follows it is processed before.
+    /// Whether a batch may be processed: not with records of partitions that are not ours or whose state is not known, which come where a
+    /// partition goes and comes again quickly; nor before the one that is to be repeated. What is dropped is read again, and nothing that
+    /// follows it is processed before.
     fn is_admitted(&self, turn: &Turn) -> bool {
-        self.restore.is_none()
-            || self.has_state() && turn.input.ranges.keys().all(|place| self.assigned.contains(place))
+        let Some(restore) = &self.restore else { return true };
+        let is_known = |place: &Place| self.assigned.contains(place) && restore.has(*place);
+        (self.retry.is_none() || turn.input.closed == Closed::Replay) && turn.input.ranges.keys().all(is_known)
     }
 
     /// Processes one batch.
@@ -382,6 +393,9 @@ impl Run<'_> {
                 // One that is ours already has come anew.
                 let again: Vec<Place> = places.iter().filter(|place| self.assigned.contains(place)).copied().collect();
                 self.let_go(&again)?;
+                if self.restore.is_none() {
+                    self.source.start(&places.iter().copied().collect())?;
+                }
                 self.assigned.extend(places);
             }
             Notice::CannotReplay { .. } => {

@@ -2,8 +2,9 @@
 
 use crate::daemon::engine::{Settling, Turn, Upcoming};
 use crate::io::file::SourceError;
-use crate::io::input::Ranges;
+use crate::io::input::{Place, Ranges};
 use crate::io::kafka::connection::KafkaFailure;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use crate::io::kafka::feed::Notice;
@@ -16,6 +17,11 @@ pub trait Source: Upcoming {
     /// Goes back, so that the next batch consists of exactly `ranges`; where there are none, so that it begins at the
     /// committed positions. `aborted` is the batch that has not left, where it is still in hand.
     fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure>;
+
+    /// Starts assigned partitions whose state is restored.
+    fn start(&mut self, _places: &BTreeSet<Place>) -> Result<(), SourceFailure> {
+        Ok(())
+    }
 
     /// Whether records come by themselves, so that a pause means that there are none.
     fn is_live(&self) -> bool;

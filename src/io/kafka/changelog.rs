@@ -3,6 +3,7 @@
 
 use super::connection::{Asking, Cluster, KafkaFailure, Settings};
 use super::failure::is_final_without_group;
+use super::topic::cleanup_policy;
 use rdkafka::Message;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::KafkaError;
@@ -50,6 +51,27 @@ pub fn expect_partitions(
         return Ok(());
     }
     Err(KafkaFailure::TooFewPartitions { topic: topic.to_owned(), partitions, needed })
+}
+
+/// Expects that the brokers compact a topic and delete nothing of it by age. Where they do not say, the log does.
+///
+/// # Errors
+/// [`KafkaFailure::DeletedByAge`].
+pub fn expect_compacted(cluster: &Cluster, topic: &str) -> Result<(), KafkaFailure> {
+    match cleanup_policy(cluster, topic, ASKING) {
+        Ok(Some(policy)) if policy.contains("delete") => {
+            Err(KafkaFailure::DeletedByAge { topic: topic.to_owned(), policy })
+        }
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => {
+            tracing::info!(topic, "the brokers do not say whether this topic is compacted (DescribeConfigs): it must be");
+            Ok(())
+        }
+        Err(failure) => {
+            tracing::info!(topic, %failure, "it is not known whether this topic is compacted: it must be");
+            Ok(())
+        }
+    }
 }
 
 /// Expects one partition of the topic of contributions to series: one instance has all cohorts.

@@ -10,6 +10,7 @@ use super::refusal::Refusal;
 use super::reports::Reports;
 use crate::config::Security;
 use rdkafka::ClientConfig;
+use rdkafka::admin::AdminClient;
 use rdkafka::client::ClientContext;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -152,6 +153,12 @@ impl Cluster {
         settings.set("isolation.level", "read_committed");
         settings.set("enable.partition.eof", "false");
         settings
+    }
+
+    /// A client that asks for settings.
+    pub(super) fn administrator(&self, what: &'static str) -> Result<Live<AdminClient<Quiet>>, KafkaFailure> {
+        let settings = self.base();
+        settings.create(what, Quiet(settings.hearing()))
     }
 
     /// Settings of a transactional producer.

@@ -33,6 +33,10 @@ pub enum KafkaFailure {
     )]
     NotOnePartition { topic: String, partitions: i32 },
     #[error(
+        "topic {topic:?} has cleanup.policy={policy}: the brokers would delete limits and waiting records by their age (kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config cleanup.policy=compact)"
+    )]
+    DeletedByAge { topic: String, policy: String },
+    #[error(
         "topic {topic:?}: another instance's open transaction has hidden what we have written there for {seconds} s (start again when that instance has, or when its transaction.timeout.ms has passed)"
     )]
     Undecided { topic: String, seconds: u64 },
@@ -53,7 +57,7 @@ pub enum KafkaFailure {
     )]
     InstanceTaken { brokers: String },
     #[error(
-        "kafka at {brokers}: another member has taken over our group.instance.id, and goes on in our place (end one of the two, or give each its own in source.librdkafka)"
+        "kafka at {brokers}: another member has taken over our group.instance.id (two processes have it: end one of them, or give each its own in source.librdkafka; or, after a restart of the brokers, they have taken our own second request to join for another process: start again)"
     )]
     InstanceTakenOver { brokers: String },
     #[error("a part of the daemon panicked while it read a message; nothing of it was released")]
@@ -68,6 +72,7 @@ impl KafkaFailure {
             Self::MissingTopic { .. }
                 | Self::TooFewPartitions { .. }
                 | Self::NotOnePartition { .. }
+                | Self::DeletedByAge { .. }
                 | Self::NoConsumerProtocol { .. }
                 | Self::Setting { .. }
                 | Self::Files { .. }

@@ -15,6 +15,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMe
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub enum Notice {
         /// Where the acknowledgement goes.
         acknowledge: Sender<()>,
     },
-    /// Partitions have come.
+    /// Partitions have come. The reader starts them when their state is restored ([`Reader::restored`](super::reader::Reader::restored)).
     Assigned {
         /// The partitions.
         places: Vec<Place>,
@@ -108,6 +109,8 @@ pub struct Callbacks {
     pub(super) health: Arc<Health>,
     /// Partitions taken away since the reader last looked.
     gone: Mutex<Vec<Place>>,
+    /// Assigned partitions that are paused until their state is restored.
+    unrestored: Mutex<BTreeSet<Place>>,
     /// Set when the assignment has changed.
     changed: AtomicBool,
     /// Id under which all partitions came that are ours.
@@ -117,6 +120,9 @@ pub struct Callbacks {
 
 /// How long the daemon may take to let a partition go before the group would throw us out anyway.
 const ACKNOWLEDGE: Duration = Duration::from_secs(120);
+
+/// Why a lock of these callbacks cannot be poisoned.
+const HELD: &str = "no panic while it is held";
 
 /// How often a callback that waits looks whether anybody is still there.
 const LOOK: Duration = Duration::from_millis(50);
@@ -133,13 +139,51 @@ impl Callbacks {
 
     /// The partitions taken away since this was last asked.
     pub(super) fn take_gone(&self) -> Vec<Place> {
-        std::mem::take(&mut *self.gone.lock().expect("no panic while the list is held"))
+        std::mem::take(&mut *self.gone.lock().expect(HELD))
+    }
+
+    /// Returns true while a partition waits for its state.
+    pub(super) fn is_unrestored(&self, place: Place) -> bool {
+        self.unrestored.lock().expect(HELD).contains(&place)
+    }
+
+    /// Marks partitions as restored. Returns those of `places` that are assigned and were waiting.
+    pub(super) fn mark_restored(&self, places: &BTreeSet<Place>) -> BTreeSet<Place> {
+        let mut unrestored = self.unrestored.lock().expect(HELD);
+        let restored: BTreeSet<Place> = unrestored.intersection(places).copied().collect();
+        unrestored.retain(|place| !restored.contains(place));
+        restored
+    }
+
+    /// Partitions of `list` whose state is restored.
+    pub(super) fn restored_of(&self, list: &TopicPartitionList) -> TopicPartitionList {
+        let unrestored = self.unrestored.lock().expect(HELD);
+        let mut restored = TopicPartitionList::new();
+        for element in list.elements() {
+            if self.place_of(element.topic(), element.partition()).is_none_or(|place| !unrestored.contains(&place)) {
+                restored.add_partition(element.topic(), element.partition());
+            }
+        }
+        restored
+    }
+
+    /// Pauses newly assigned partitions until their state is restored. The other partitions are not affected.
+    fn pause_until_restored(&self, consumer: &BaseConsumer<Self>, places: &[Place]) {
+        let mut list = TopicPartitionList::new();
+        for (topic, partition) in places {
+            list.add_partition(&self.topics[usize::from(*topic)], *partition);
+        }
+        self.unrestored.lock().expect(HELD).extend(places);
+        // The reader ignores messages that are delivered in spite of the pause, and seeks back later.
+        if consumer.pause(&list).is_err() {
+            self.health.note_error();
+        }
     }
 
     /// Lets partitions go that came under another id, and returns them: their state counts no more.
     fn leave_behind(&self, consumer: &BaseConsumer<Self>) -> Vec<Place> {
         let id = member_id(consumer);
-        if *self.member.lock().expect("no panic while the id is held") == id {
+        if *self.member.lock().expect(HELD) == id {
             return Vec::new();
         }
         let kept = consumer.assignment().map(|assigned| self.places(&assigned)).unwrap_or_default();
@@ -150,7 +194,7 @@ impl Callbacks {
             );
         }
         self.let_go(kept.clone(), true);
-        *self.member.lock().expect("no panic while the id is held") = id;
+        *self.member.lock().expect(HELD) = id;
         kept
     }
 
@@ -193,7 +237,8 @@ impl Callbacks {
                 self.health.abandoned.store(true, Ordering::Release);
             }
         }
-        self.gone.lock().expect("no panic while the list is held").extend(places);
+        self.unrestored.lock().expect(HELD).retain(|place| !places.contains(place));
+        self.gone.lock().expect(HELD).extend(places);
     }
 }
 
@@ -271,13 +316,13 @@ impl ConsumerContext for Callbacks {
         self.changed.store(true, Ordering::Release);
         let mut places: Vec<Place> = left.into_iter().filter(|place| !gone.contains(place)).collect();
         if let Rebalance::Assign(list) = rebalance {
-            // A partition that was paused when it went is still paused when it comes back.
-            if consumer.resume(list).is_err() {
-                self.health.note_error();
-            }
             places.extend(self.places(list));
         }
-        if !places.is_empty() && self.feed.send(Feed::Notice(Notice::Assigned { places })).is_err() {
+        if places.is_empty() {
+            return;
+        }
+        self.pause_until_restored(consumer, &places);
+        if self.feed.send(Feed::Notice(Notice::Assigned { places })).is_err() {
             self.health.note_error();
         }
     }
@@ -293,7 +338,7 @@ pub fn membership(consumer: &FeedConsumer) -> Option<ConsumerGroupMetadata> {
     let metadata = consumer.group_metadata()?;
     // Asked after that: no id comes back.
     let id = member_id(consumer);
-    let is_member = !id.is_empty() && *consumer.context().member.lock().expect("no panic while the id is held") == id;
+    let is_member = !id.is_empty() && *consumer.context().member.lock().expect(HELD) == id;
     (is_member && !consumer.assignment_lost()).then_some(metadata)
 }
 
@@ -313,6 +358,7 @@ pub fn subscribe(
         feed,
         health,
         gone: Mutex::new(Vec::new()),
+        unrestored: Mutex::default(),
         changed: AtomicBool::new(false),
         member: Mutex::default(),
         ending,

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "three calls of librdkafka that its Rust client does not have, each with its reason")]
 
+use rdkafka::admin::AdminClient;
 use rdkafka::bindings;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
@@ -110,6 +111,12 @@ impl<C: ConsumerContext> Keyed for BaseConsumer<C> {
 impl<C: ProducerContext + 'static> Keyed for BaseProducer<C> {
     fn take(&self, key: &Key) -> bool {
         give(self.client(), key)
+    }
+}
+
+impl<C: ClientContext> Keyed for AdminClient<C> {
+    fn take(&self, key: &Key) -> bool {
+        give(self.inner(), key)
     }
 }
 

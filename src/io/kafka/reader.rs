@@ -8,7 +8,7 @@ use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final;
 use super::feed::{Feed, FeedConsumer, Notice, Rewind};
 use crate::faults;
-use crate::io::input::{Closed, Limits, Ranges};
+use crate::io::input::{Closed, Limits, Place, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
 use crate::io::subject_share::SubjectShare;
 use crate::records::raw::Coordinate;
@@ -22,6 +22,7 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rewind::{Replay, Replayed, Seeker};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +75,8 @@ pub struct Reader {
     pub feed: Sender<Feed>,
     /// What the daemon asks of the reader.
     pub commands: Receiver<Rewind>,
+    /// Partitions whose state the daemon has restored: the reader starts them.
+    pub restored: Receiver<BTreeSet<Place>>,
     /// Set when the reader is to end.
     pub stop: Arc<AtomicBool>,
 }
@@ -132,6 +135,11 @@ impl Reader {
                         return Ok(());
                     }
                 }
+            }
+            while let Ok(places) = self.restored.try_recv() {
+                let places = self.consumer.context().mark_restored(&places);
+                places.iter().for_each(|place| followed.forget(*place));
+                self.seeker().start(&places)?;
             }
             if alone.is_some() && self.consumer.context().health.assigned.load(Ordering::Relaxed) {
                 alone = None;
@@ -217,6 +225,9 @@ impl Reader {
         let topic = u16::try_from(topic).expect("few topics");
         let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset(), element: 0 };
         let place = (topic, message.partition());
+        if self.consumer.context().is_unrestored(place) {
+            return Taken::Now;
+        }
         if let Some(ranges) = replay {
             let Some(range) = ranges.get(&place) else { return Taken::Now };
             if coordinate.offset >= range.1 {
@@ -420,7 +431,8 @@ impl Reader {
     }
 
     fn resume(&self) {
-        if self.consumer.assignment().and_then(|list| self.consumer.resume(&list)).is_err() {
+        let resumed = self.consumer.assignment().map(|list| self.consumer.context().restored_of(&list));
+        if resumed.and_then(|list| self.consumer.resume(&list)).is_err() {
             self.consumer.context().health.note_error();
         }
     }

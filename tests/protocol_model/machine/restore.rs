@@ -1,10 +1,19 @@
 //! Restores a partition from its changelog before records are read.
 
-use super::{Commit, Entries, Share, State, Step, Steps, Transaction, Without, World};
+use super::{Commit, Entries, Fault, PROCESSES, Share, State, Step, Steps, Transaction, Without, World};
 
 impl World {
     pub(super) fn restores(&self, s: &State, i: usize, partition: usize, share: Share, to: &mut Steps) {
         let stable = self.is_stable(s, partition);
+        let is_wanted = matches!(share, Share::Asked(_) | Share::Restoring { .. });
+        if self.may(Fault::EndedByOthers) && is_wanted {
+            // Also long after it has seen the transaction, and whatever the other does then.
+            for other in (0..PROCESSES).filter(|other| self.name(*other) != self.name(i)) {
+                if s.processes[other].current {
+                    to.rebalance("takes the transactional id of the other", |n| self.fence(n, other));
+                }
+            }
+        }
         match share {
             Share::None | Share::Ready(_) => {}
             Share::Asked(offset) => to.step(["looks up the end of p0", "looks up the end of p1"][partition], |n| {

@@ -8,7 +8,7 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ impl Seeker<'_> {
     /// replayed begin: the partition was somebody else's meanwhile.
     pub(super) fn rewind(&self, replay: Option<&Ranges>) -> Result<bool, KafkaFailure> {
         let mut where_it_began = true;
-        self.seek("cannot go back to the committed offsets", |place, committed| {
+        self.seek_all("cannot go back to the committed offsets", |place, committed| {
             let from = replay.and_then(|ranges| ranges.get(&place?)).map(|range| range.0);
             where_it_began &= from.zip(committed).is_none_or(|(from, committed)| from == committed);
             // Where nothing is committed yet, it is the first batch of all.
@@ -88,27 +88,51 @@ impl Seeker<'_> {
         Ok(where_it_began)
     }
 
+    /// Starts paused partitions at the committed offsets.
+    pub(super) fn start(&self, places: &BTreeSet<Place>) -> Result<(), KafkaFailure> {
+        let what = "cannot start at the committed offsets";
+        let failed = |e| self.cluster.failure(what, e);
+        let mut started = TopicPartitionList::new();
+        for element in self.consumer.assignment().map_err(failed)?.elements() {
+            let place = self.consumer.context().place_of(element.topic(), element.partition());
+            if place.is_some_and(|place| places.contains(&place)) {
+                started.add_partition(element.topic(), element.partition());
+            }
+        }
+        self.seek(what, &started, |_, committed| committed)?;
+        self.consumer.resume(&started).map_err(failed)
+    }
+
     /// Continues behind the replayed ranges; whatever was read past them meanwhile is read again.
     pub(super) fn resume_after(&self, ranges: &Ranges) -> Result<(), KafkaFailure> {
-        self.seek("cannot continue behind a repeated batch", |place, committed| {
+        self.seek_all("cannot continue behind a repeated batch", |place, committed| {
             place.and_then(|place| ranges.get(&place)).map(|range| range.1).or(committed)
         })
     }
 
-    /// Seeks every assigned partition, or fails: reading on from elsewhere would lose records. `to` gives the offset by the one that the
+    /// Seeks every assigned partition.
+    fn seek_all(
+        &self,
+        what: &'static str,
+        to: impl FnMut(Option<Place>, Option<i64>) -> Option<i64>,
+    ) -> Result<(), KafkaFailure> {
+        self.seek(what, &self.consumer.assignment().map_err(|e| self.cluster.failure(what, e))?, to)
+    }
+
+    /// Seeks partitions, or fails: reading on from elsewhere would lose records. `to` gives the offset by the one that the
     /// group has committed; without one a partition is read from its beginning.
     fn seek(
         &self,
         what: &'static str,
+        list: &TopicPartitionList,
         mut to: impl FnMut(Option<Place>, Option<i64>) -> Option<i64>,
     ) -> Result<(), KafkaFailure> {
         let failed = |e| self.cluster.failure(what, e);
-        let assignment = self.consumer.assignment().map_err(failed)?;
-        if assignment.count() == 0 {
+        if list.count() == 0 {
             return Ok(());
         }
         let mut target = TopicPartitionList::new();
-        for element in self.committed(&assignment)?.elements() {
+        for element in self.committed(list)?.elements() {
             let (topic, partition) = (element.topic(), element.partition());
             let committed = if let Offset::Offset(offset) = element.offset() { Some(offset) } else { None };
             let offset = to(self.consumer.context().place_of(topic, partition), committed);
@@ -119,7 +143,7 @@ impl Seeker<'_> {
         loop {
             let sought = self.consumer.seek_partitions(target.clone(), Duration::from_secs(30)).map_err(failed)?;
             match sought.elements().iter().try_for_each(TopicPartitionListElem::error) {
-                // A partition that has just come has not begun yet: its first offset is still asked for.
+                // A partition that has just come has not started yet: its first offset is still asked for.
                 Err(error)
                     if error.rdkafka_error_code() == Some(RDKafkaErrorCode::State)
                         && Instant::now() < deadline
