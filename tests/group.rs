@@ -245,7 +245,8 @@ fn a_copied_state_directory_fences_the_first_which_stops_without_committing() {
         stage.consumed() >= 2 * portion as i64
     });
     second.stop();
-    assert_eq!(conserved(&stage.state("copy")), 2 * portion as u64);
+    // It may be stopped while it restores a partition that the first one had meanwhile.
+    assert_eq!(conserved(&stage.state("copy")) + stage.waiting(), 2 * portion as u64);
     let lines = all(&stage);
     // Whoever starts the first one again is told.
     // Nobody can accept it: the topic has what the copy has released.

@@ -1,7 +1,7 @@
 //! A daemon whose source is a topic: its parts, put together.
 
 use super::idle::IdlePartitions;
-use super::kafka_source::{Group, KafkaSource, Orders};
+use super::kafka_source::{Group, KafkaSource};
 use super::profiles;
 use super::restore::{Changelog, Restore};
 use super::run::Run;
@@ -22,6 +22,7 @@ use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::feed::{Ending, FeedConsumer, membership, subscribe};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::marker::{self, Marker};
+use crate::io::kafka::paused::PausedPartitions;
 use crate::io::kafka::reader::Reader;
 use crate::io::kafka::refusal::Refusal;
 use crate::io::kafka::transaction::TransactionalSink;
@@ -279,9 +280,8 @@ impl Start<'_> {
     ) -> Result<(), RunError> {
         let Self { config, file, schema, telemetry, stop, cluster, sink: sink_cluster, health, .. } = self;
         let (feed_in, feed) = crossbeam_channel::bounded(1);
-        let (rewinds, commands) = crossbeam_channel::unbounded();
-        let (restored_in, restored) = crossbeam_channel::unbounded();
-        let orders = Orders { rewinds, restored: restored_in };
+        let (commands, commands_out) = crossbeam_channel::unbounded();
+        let paused = Arc::<PausedPartitions>::default();
         engine.come_from(Arc::clone(health) as Arc<dyn Origin>);
         let ending = Arc::new(Ending::default());
         let _parting = Parting(Arc::clone(&ending));
@@ -296,6 +296,7 @@ impl Start<'_> {
             &topics,
             feed_in.clone(),
             Arc::clone(health),
+            Arc::clone(&paused),
             Arc::clone(&ending),
         )?;
         self.consumer.get_or_init(|| Arc::clone(&consumer));
@@ -309,8 +310,7 @@ impl Start<'_> {
             contributions,
             subject: schema.subject_attribute(),
             feed: feed_in,
-            commands,
-            restored,
+            commands: commands_out,
             stop: Arc::clone(&reader_stop),
         };
         (supervision.on_start)()?;
@@ -336,7 +336,8 @@ impl Start<'_> {
                 }
             });
             let group = Group { cluster, name: &config.source.group, topics: &topics };
-            let mut source = KafkaSource::new(group, &feed, &orders, health, &config.source.brokers, telemetry, stop);
+            let orders = (&commands, &*paused);
+            let mut source = KafkaSource::new(group, &feed, orders, health, &config.source.brokers, telemetry, stop);
             let max_age = config.batch.max_age;
             let outcome = Run {
                 source: &mut source,

@@ -7,6 +7,7 @@ use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::feed::{Feed, Rewind};
 use crate::io::kafka::health::Health;
 use crate::io::kafka::offsets;
+use crate::io::kafka::paused::PausedPartitions;
 use crate::telemetry::{InputLost, SourceConnected, SourceLost, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::collections::BTreeSet;
@@ -27,19 +28,12 @@ pub struct Group<'a> {
 /// How long the offsets of the group are waited for at the end.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 
-/// Commands to the reader.
-pub struct Orders {
-    /// Go back to the committed offsets.
-    pub rewinds: Sender<Rewind>,
-    /// Start partitions whose state is restored.
-    pub restored: Sender<BTreeSet<Place>>,
-}
-
 /// What the reader of a topic has read, and what it is told.
 pub struct KafkaSource<'a> {
     group: Group<'a>,
     feed: &'a Receiver<Feed>,
-    orders: &'a Orders,
+    commands: &'a Sender<Rewind>,
+    paused: &'a PausedPartitions,
     health: &'a Arc<Health>,
     /// Of the brokers, as it is configured.
     address: &'a str,
@@ -62,17 +56,17 @@ fn next_of(event: Feed) -> Result<Next, SourceFailure> {
 }
 
 impl<'a> KafkaSource<'a> {
-    /// The source of `group` whose reader speaks through `feed` and obeys `orders`; it ends when `stop` is set.
+    /// The source of `group` whose reader speaks through `feed` and obeys `commands`, with its paused partitions; it ends when `stop` is set.
     pub fn new(
         group: Group<'a>,
         feed: &'a Receiver<Feed>,
-        orders: &'a Orders,
+        (commands, paused): (&'a Sender<Rewind>, &'a PausedPartitions),
         health: &'a Arc<Health>,
         address: &'a str,
         telemetry: &'a Telemetry,
         stop: &'a AtomicBool,
     ) -> Self {
-        Self { group, feed, orders, health, address, telemetry, stop, epoch: 0, next: None, connected: false }
+        Self { group, feed, commands, paused, health, address, telemetry, stop, epoch: 0, next: None, connected: false }
     }
 
     /// Says that the brokers are reached, or no longer.
@@ -138,11 +132,11 @@ impl Source for KafkaSource<'_> {
     fn rewind(&mut self, _: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure> {
         self.epoch += 1;
         let replay = Some(ranges).filter(|ranges| !ranges.is_empty());
-        self.orders.rewinds.send(Rewind { epoch: self.epoch, replay }).map_err(|_| SourceFailure::ReaderGone)
+        self.commands.send(Rewind { epoch: self.epoch, replay }).map_err(|_| SourceFailure::ReaderGone)
     }
 
-    fn start(&mut self, places: &BTreeSet<Place>) -> Result<(), SourceFailure> {
-        self.orders.restored.send(places.clone()).map_err(|_| SourceFailure::ReaderGone)
+    fn start(&mut self, places: &BTreeSet<Place>) {
+        self.paused.mark_restored(places);
     }
 
     fn is_live(&self) -> bool {

@@ -110,17 +110,24 @@ impl Restore {
     }
 
     /// Begins to read the state of assigned partitions that is not known, or asks whether it has been read: then it is the caller's to
-    /// take over, at once.
+    /// take over, at once. Where `waits`, that is left for a later turn.
     ///
     /// # Errors
     /// When the changelog cannot be read, or must not be used.
-    pub fn turn(&mut self, assigned: &BTreeSet<Place>) -> Result<Option<(Restored, BTreeSet<Place>)>, RestoreError> {
+    pub fn turn(
+        &mut self,
+        assigned: &BTreeSet<Place>,
+        waits: bool,
+    ) -> Result<Option<(Restored, BTreeSet<Place>)>, RestoreError> {
         let wanted: BTreeSet<Place> = assigned.difference(&self.restored).copied().collect();
         self.running.take_if(|running| running.places != wanted);
         if wanted.is_empty() {
             return Ok(None);
         }
         let running = self.running.get_or_insert_with(|| start(&self.changelog, wanted));
+        if waits {
+            return Ok(None);
+        }
         match running.done.try_recv() {
             Err(TryRecvError::Empty) => {
                 if running.said.elapsed() >= SAYING {
@@ -129,7 +136,7 @@ impl Restore {
                     tracing::warn!(
                         partitions,
                         seconds,
-                        "the state of partitions is still being read (is a transaction open there, or has one no leader?); no record is processed before"
+                        "the state of partitions is still being read (is a transaction open there, or has one no leader?); none of their records is processed before"
                     );
                 }
                 Ok(None)
@@ -168,7 +175,8 @@ impl Changelog {
     /// Reads the state of `places`, and begins again while the brokers do not answer. Nothing where it was told to end.
     fn read_patiently(&self, places: &BTreeSet<Place>, is_over: &AtomicBool) -> Option<Result<Restored, RestoreError>> {
         let mut said = Instant::now();
-        let until = faults::number("restore-delayed").map_or(said, |ms| said + Duration::from_millis(ms.unsigned_abs()));
+        let until =
+            faults::number("restore-delayed").map_or(said, |ms| said + Duration::from_millis(ms.unsigned_abs()));
         while Instant::now() < until && !is_over.load(Ordering::Acquire) {
             std::thread::sleep(PAUSE);
         }

@@ -163,9 +163,9 @@ impl Run<'_> {
             self.source.rewind(None, ranges)?;
         }
         loop {
-            let is_restored = self.follow_partitions(&mut is_dropped)?;
+            self.follow_partitions(&mut is_dropped)?;
             // An aborted settling may have been seen, and other records could take the held ones along: nothing comes before it.
-            let is_time = is_restored && settled_at.is_none_or(|at: Instant| at.elapsed() >= SETTLING_PAUSE);
+            let is_time = settled_at.is_none_or(|at: Instant| at.elapsed() >= SETTLING_PAUSE) && self.can_repeat();
             if let Some(intent) = self.retry.take_if(|retry| is_time && retry.ranges.is_empty()) {
                 self.settle_again(intent)?;
                 settled_at = self.retry.is_some().then(Instant::now);
@@ -184,7 +184,7 @@ impl Run<'_> {
             }
             // A name that is acted on before partitions have come would be missed in them.
             let waits = self.restore.is_some() && self.assigned.is_empty() && begun.elapsed() < STANDBY;
-            if is_restored && !waits {
+            if self.has_state() && !waits {
                 self.erase_requested()?;
             }
             // A batch that is to be repeated is repeated under the policy that it was tried with.
@@ -251,17 +251,29 @@ impl Run<'_> {
         self.restore.as_ref().is_none_or(|restore| restore.has_all(&self.assigned))
     }
 
-    /// Takes over the state of partitions that have come. True where nothing is missing, and what is to be repeated can be.
-    fn follow_partitions(&mut self, is_dropped: &mut bool) -> Result<bool, StreamError> {
-        let Some(restore) = &mut self.restore else { return Ok(true) };
-        let restored = restore.turn(&self.assigned)?;
+    /// Returns true if all partitions of a pending retry are assigned and restored.
+    fn can_repeat(&self) -> bool {
+        self.retry.as_ref().is_some_and(|retry| retry.places().iter().all(|place| self.is_known(place)))
+    }
+
+    /// Returns true if a partition is assigned and restored.
+    fn is_known(&self, place: &Place) -> bool {
+        self.restore.as_ref().is_none_or(|restore| self.assigned.contains(place) && restore.has(*place))
+    }
+
+    /// Takes over the state of partitions that have come. While a batch is to be repeated, the state of other partitions waits: the retry must
+    /// find the same memory.
+    fn follow_partitions(&mut self, is_dropped: &mut bool) -> Result<(), StreamError> {
+        let waits = self.can_repeat();
+        let Some(restore) = &mut self.restore else { return Ok(()) };
+        let restored = restore.turn(&self.assigned, waits)?;
         // Where there is nothing to read for it, one that only settles waits for its partitions as the reader does for those of others.
         let is_elsewhere = self.retry.take_if(|retry| {
             retry.ranges.is_empty() && !self.assigned.is_empty() && !retry.places().is_subset(&self.assigned)
         });
         self.give_up(is_elsewhere)?;
         let settles = self.retry.as_ref().is_some_and(|retry| retry.ranges.is_empty());
-        let mut reads_again = *is_dropped && !settles && self.has_state();
+        let mut reads_again = *is_dropped && !settles;
         if let Some((restored, places)) = restored {
             let is_to_repeat = self.retry.is_some();
             // Whoever has processed one of its partitions since may have tried its records in another batch.
@@ -277,7 +289,7 @@ impl Run<'_> {
             self.engine.take_partitions_over(restored, &places, age_ms)?;
             let settled = self.retry.take_if(|retry| !self.engine.has_all_waiting(retry));
             self.give_up(settled)?;
-            self.source.start(&places)?;
+            self.source.start(&places);
             reads_again |= is_to_repeat;
         }
         if reads_again {
@@ -287,7 +299,7 @@ impl Run<'_> {
         if self.retry.is_none() && self.has_state() && self.engine.has_pending_changes() {
             self.engine.make_pending_changes(self.sink, self.clock.now())?;
         }
-        Ok(self.has_state() && self.retry.as_ref().is_none_or(|retry| retry.places().is_subset(&self.assigned)))
+        Ok(())
     }
 
     /// Closes buckets of series that wait for nothing but a batch.
@@ -320,9 +332,8 @@ impl Run<'_> {
     /// partition goes and comes again quickly; nor before the one that is to be repeated. What is dropped is read again, and nothing that
     /// follows it is processed before.
     fn is_admitted(&self, turn: &Turn) -> bool {
-        let Some(restore) = &self.restore else { return true };
-        let is_known = |place: &Place| self.assigned.contains(place) && restore.has(*place);
-        (self.retry.is_none() || turn.input.closed == Closed::Replay) && turn.input.ranges.keys().all(is_known)
+        let is_next = self.restore.is_none() || self.retry.is_none() || turn.input.closed == Closed::Replay;
+        is_next && turn.input.ranges.keys().all(|place| self.is_known(place))
     }
 
     /// Processes one batch.
@@ -394,12 +405,13 @@ impl Run<'_> {
                 let again: Vec<Place> = places.iter().filter(|place| self.assigned.contains(place)).copied().collect();
                 self.let_go(&again)?;
                 if self.restore.is_none() {
-                    self.source.start(&places.iter().copied().collect())?;
+                    self.source.start(&places.iter().copied().collect());
                 }
                 self.assigned.extend(places);
             }
             Notice::CannotReplay { .. } => {
-                let aborted = self.retry.take();
+                // The reader repeats ranges: one without is not meant.
+                let aborted = self.retry.take_if(|retry| !retry.ranges.is_empty());
                 self.give_up(aborted)?;
             }
         }

@@ -19,9 +19,7 @@ pub trait Source: Upcoming {
     fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure>;
 
     /// Starts assigned partitions whose state is restored.
-    fn start(&mut self, _places: &BTreeSet<Place>) -> Result<(), SourceFailure> {
-        Ok(())
-    }
+    fn start(&mut self, _places: &BTreeSet<Place>) {}
 
     /// Whether records come by themselves, so that a pause means that there are none.
     fn is_live(&self) -> bool;

@@ -64,7 +64,10 @@ pub fn expect_compacted(cluster: &Cluster, topic: &str) -> Result<(), KafkaFailu
         }
         Ok(Some(_)) => Ok(()),
         Ok(None) => {
-            tracing::info!(topic, "the brokers do not say whether this topic is compacted (DescribeConfigs): it must be");
+            tracing::info!(
+                topic,
+                "the brokers do not say whether this topic is compacted (DescribeConfigs): it must be"
+            );
             Ok(())
         }
         Err(failure) => {

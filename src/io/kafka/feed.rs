@@ -7,6 +7,7 @@ use super::connection::{Cluster, KafkaFailure};
 use super::health::Health;
 use super::hearing::Hearing;
 use super::live::{Live, member_id};
+use super::paused::PausedPartitions;
 use crate::io::input::{InputBatch, Place, Ranges};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use rdkafka::Statistics;
@@ -15,7 +16,6 @@ use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, ConsumerGroupMe
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::TopicPartitionList;
 use rdkafka::types::RDKafkaRespErr;
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ pub enum Notice {
         /// Where the acknowledgement goes.
         acknowledge: Sender<()>,
     },
-    /// Partitions have come. The reader starts them when their state is restored ([`Reader::restored`](super::reader::Reader::restored)).
+    /// Partitions have come. The reader starts them when their state is restored ([`PausedPartitions`]).
     Assigned {
         /// The partitions.
         places: Vec<Place>,
@@ -110,7 +110,7 @@ pub struct Callbacks {
     /// Partitions taken away since the reader last looked.
     gone: Mutex<Vec<Place>>,
     /// Assigned partitions that are paused until their state is restored.
-    unrestored: Mutex<BTreeSet<Place>>,
+    pub(super) paused: Arc<PausedPartitions>,
     /// Set when the assignment has changed.
     changed: AtomicBool,
     /// Id under which all partitions came that are ours.
@@ -142,25 +142,11 @@ impl Callbacks {
         std::mem::take(&mut *self.gone.lock().expect(HELD))
     }
 
-    /// Returns true while a partition waits for its state.
-    pub(super) fn is_unrestored(&self, place: Place) -> bool {
-        self.unrestored.lock().expect(HELD).contains(&place)
-    }
-
-    /// Marks partitions as restored. Returns those of `places` that are assigned and were waiting.
-    pub(super) fn mark_restored(&self, places: &BTreeSet<Place>) -> BTreeSet<Place> {
-        let mut unrestored = self.unrestored.lock().expect(HELD);
-        let restored: BTreeSet<Place> = unrestored.intersection(places).copied().collect();
-        unrestored.retain(|place| !restored.contains(place));
-        restored
-    }
-
     /// Partitions of `list` whose state is restored.
     pub(super) fn restored_of(&self, list: &TopicPartitionList) -> TopicPartitionList {
-        let unrestored = self.unrestored.lock().expect(HELD);
         let mut restored = TopicPartitionList::new();
         for element in list.elements() {
-            if self.place_of(element.topic(), element.partition()).is_none_or(|place| !unrestored.contains(&place)) {
+            if self.place_of(element.topic(), element.partition()).is_none_or(|place| !self.paused.contains(place)) {
                 restored.add_partition(element.topic(), element.partition());
             }
         }
@@ -173,7 +159,7 @@ impl Callbacks {
         for (topic, partition) in places {
             list.add_partition(&self.topics[usize::from(*topic)], *partition);
         }
-        self.unrestored.lock().expect(HELD).extend(places);
+        self.paused.add(places);
         // The reader ignores messages that are delivered in spite of the pause, and seeks back later.
         if consumer.pause(&list).is_err() {
             self.health.note_error();
@@ -237,7 +223,8 @@ impl Callbacks {
                 self.health.abandoned.store(true, Ordering::Release);
             }
         }
-        self.unrestored.lock().expect(HELD).retain(|place| !places.contains(place));
+        // Behind the acknowledgement: until then the daemon may have restored them for the assignment that ends.
+        self.paused.remove(&places);
         self.gone.lock().expect(HELD).extend(places);
     }
 }
@@ -349,6 +336,7 @@ pub fn subscribe(
     topics: &[String],
     feed: Sender<Feed>,
     health: Arc<Health>,
+    paused: Arc<PausedPartitions>,
     ending: Arc<Ending>,
 ) -> Result<Arc<FeedConsumer>, KafkaFailure> {
     let settings = cluster.member(group);
@@ -358,7 +346,7 @@ pub fn subscribe(
         feed,
         health,
         gone: Mutex::new(Vec::new()),
-        unrestored: Mutex::default(),
+        paused,
         changed: AtomicBool::new(false),
         member: Mutex::default(),
         ending,
@@ -392,8 +380,16 @@ mod tests {
         let cluster = Cluster::new(&broker.bootstrap_servers(), properties);
         let (feed_in, feed) = crossbeam_channel::bounded(1);
         let ending = Arc::new(Ending::default());
-        let consumer = subscribe(&cluster, "group", &["raw".to_owned()], feed_in, Arc::default(), Arc::clone(&ending))
-            .expect("a consumer");
+        let consumer = subscribe(
+            &cluster,
+            "group",
+            &["raw".to_owned()],
+            feed_in,
+            Arc::default(),
+            Arc::default(),
+            Arc::clone(&ending),
+        )
+        .expect("a consumer");
         let over = AtomicBool::new(false);
         let began = Instant::now();
         std::thread::scope(|scope| {

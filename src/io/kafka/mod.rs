@@ -13,6 +13,7 @@ pub mod live;
 pub mod marker;
 mod native;
 pub mod offsets;
+pub mod paused;
 mod probe;
 mod producer;
 pub mod reader;

@@ -8,7 +8,7 @@ use super::connection::{Cluster, KafkaFailure};
 use super::failure::is_final;
 use super::feed::{Feed, FeedConsumer, Notice, Rewind};
 use crate::faults;
-use crate::io::input::{Closed, Limits, Place, Ranges};
+use crate::io::input::{Closed, Limits, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
 use crate::io::subject_share::SubjectShare;
 use crate::records::raw::Coordinate;
@@ -22,7 +22,6 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rewind::{Replay, Replayed, Seeker};
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,8 +74,6 @@ pub struct Reader {
     pub feed: Sender<Feed>,
     /// What the daemon asks of the reader.
     pub commands: Receiver<Rewind>,
-    /// Partitions whose state the daemon has restored: the reader starts them.
-    pub restored: Receiver<BTreeSet<Place>>,
     /// Set when the reader is to end.
     pub stop: Arc<AtomicBool>,
 }
@@ -123,6 +120,9 @@ impl Reader {
         let mut replay: Option<Replay> = None;
         let mut alone = self.cluster.has_consumer_protocol().then(Instant::now);
         while !self.stop.load(Ordering::Acquire) {
+            let restored = self.consumer.context().paused.take_restored();
+            restored.iter().for_each(|place| followed.forget(*place));
+            self.seeker().start(&restored)?;
             while let Ok(Rewind { epoch: new, replay: ranges }) = self.commands.try_recv() {
                 epoch = new;
                 filling = self.filling(epoch);
@@ -135,11 +135,6 @@ impl Reader {
                         return Ok(());
                     }
                 }
-            }
-            while let Ok(places) = self.restored.try_recv() {
-                let places = self.consumer.context().mark_restored(&places);
-                places.iter().for_each(|place| followed.forget(*place));
-                self.seeker().start(&places)?;
             }
             if alone.is_some() && self.consumer.context().health.assigned.load(Ordering::Relaxed) {
                 alone = None;
@@ -225,7 +220,7 @@ impl Reader {
         let topic = u16::try_from(topic).expect("few topics");
         let coordinate = Coordinate { topic, partition: message.partition(), offset: message.offset(), element: 0 };
         let place = (topic, message.partition());
-        if self.consumer.context().is_unrestored(place) {
+        if self.consumer.context().paused.contains(place) {
             return Taken::Now;
         }
         if let Some(ranges) = replay {

@@ -90,6 +90,9 @@ impl Seeker<'_> {
 
     /// Starts paused partitions at the committed offsets.
     pub(super) fn start(&self, places: &BTreeSet<Place>) -> Result<(), KafkaFailure> {
+        if places.is_empty() {
+            return Ok(());
+        }
         let what = "cannot start at the committed offsets";
         let failed = |e| self.cluster.failure(what, e);
         let mut started = TopicPartitionList::new();
@@ -99,8 +102,9 @@ impl Seeker<'_> {
                 started.add_partition(element.topic(), element.partition());
             }
         }
-        self.seek(what, &started, |_, committed| committed)?;
-        self.consumer.resume(&started).map_err(failed)
+        // In this order: a resume makes the client ignore the answer to a seek that is under way.
+        self.consumer.resume(&started).map_err(failed)?;
+        self.seek(what, &started, |_, committed| committed)
     }
 
     /// Continues behind the replayed ranges; whatever was read past them meanwhile is read again.
@@ -110,13 +114,14 @@ impl Seeker<'_> {
         })
     }
 
-    /// Seeks every assigned partition.
+    /// Seeks every assigned partition that is not paused for its state: the others are sought when they start.
     fn seek_all(
         &self,
         what: &'static str,
         to: impl FnMut(Option<Place>, Option<i64>) -> Option<i64>,
     ) -> Result<(), KafkaFailure> {
-        self.seek(what, &self.consumer.assignment().map_err(|e| self.cluster.failure(what, e))?, to)
+        let assignment = self.consumer.assignment().map_err(|e| self.cluster.failure(what, e))?;
+        self.seek(what, &self.consumer.context().restored_of(&assignment), to)
     }
 
     /// Seeks partitions, or fails: reading on from elsewhere would lose records. `to` gives the offset by the one that the
@@ -161,7 +166,10 @@ impl Seeker<'_> {
         loop {
             match self.consumer.committed_offsets(assignment.clone(), Duration::from_secs(10)) {
                 Ok(list) => return Ok(list),
-                Err(_) if attempts < 30 && !self.stop.load(Ordering::Acquire) => attempts += 1,
+                Err(_) if attempts < 30 && !self.stop.load(Ordering::Acquire) => {
+                    attempts += 1;
+                    std::thread::sleep(Duration::from_millis(200));
+                }
                 Err(e) => return Err(self.cluster.failure("cannot read the committed offsets", e)),
             }
         }
@@ -179,10 +187,15 @@ impl Seeker<'_> {
         if ranges.keys().any(|place| !assigned.contains(place)) {
             return impossible();
         }
+        if ranges.keys().any(|place| self.consumer.context().paused.contains(*place)) {
+            return Replayed::Going;
+        }
         if self.consumer.context().take_changed() {
             (replay.seen, replay.is_ahead) = (None, false);
             // The first look at this assignment: has anyone moved on past where the batch began?
-            let Ok(committed) = self.committed(&assignment) else { return impossible() };
+            let Ok(committed) = self.committed(&self.consumer.context().restored_of(&assignment)) else {
+                return impossible();
+            };
             for element in committed.elements() {
                 let place = self.consumer.context().place_of(element.topic(), element.partition());
                 let Some(range) = place.and_then(|p| ranges.get(&p)) else { continue };

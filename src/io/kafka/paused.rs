@@ -1,0 +1,58 @@
+//! Assigned partitions that are paused until their state is restored.
+
+use crate::io::input::Place;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Paused partitions, shared by the rebalance callbacks (which add and remove them), the daemon (which restores them) and the reader (which
+/// starts them).
+#[derive(Debug, Default)]
+pub struct PausedPartitions(Mutex<BTreeMap<Place, bool>>);
+
+impl PausedPartitions {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds partitions that were just assigned.
+    pub(super) fn add(&self, places: &[Place]) {
+        self.lock().extend(places.iter().map(|place| (*place, false)));
+    }
+
+    /// Removes partitions that were taken away. A restore that finished before counts no more.
+    pub(super) fn remove(&self, places: &[Place]) {
+        self.lock().retain(|place, _| !places.contains(place));
+    }
+
+    /// Returns true if a partition is not started yet.
+    pub(super) fn contains(&self, place: Place) -> bool {
+        self.lock().contains_key(&place)
+    }
+
+    /// Marks partitions as restored, for the reader to start them.
+    pub fn mark_restored(&self, places: &BTreeSet<Place>) {
+        self.lock().iter_mut().filter(|(place, _)| places.contains(place)).for_each(|(_, restored)| *restored = true);
+    }
+
+    /// Removes and returns the restored partitions.
+    pub(super) fn take_restored(&self) -> BTreeSet<Place> {
+        self.lock().extract_if(.., |_, restored| *restored).map(|(place, _)| place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restore_that_finished_before_a_revocation_starts_nothing() {
+        let paused = PausedPartitions::default();
+        paused.add(&[(0, 0), (0, 1)]);
+        paused.mark_restored(&[(0, 0), (0, 1), (0, 2)].into());
+        paused.remove(&[(0, 0)]);
+        paused.add(&[(0, 0)]);
+        assert_eq!(paused.take_restored(), [(0, 1)].into());
+        assert!(paused.contains((0, 0)) && !paused.contains((0, 1)));
+        assert!(paused.take_restored().is_empty());
+    }
+}
