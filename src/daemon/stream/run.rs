@@ -253,12 +253,12 @@ impl Run<'_> {
 
     /// Returns true if all partitions of a pending retry are assigned and restored.
     fn can_repeat(&self) -> bool {
-        self.retry.as_ref().is_some_and(|retry| retry.places().iter().all(|place| self.is_known(place)))
+        self.retry.as_ref().is_some_and(|retry| retry.places().into_iter().all(|place| self.is_known(place)))
     }
 
     /// Returns true if a partition is assigned and restored.
-    fn is_known(&self, place: &Place) -> bool {
-        self.restore.as_ref().is_none_or(|restore| self.assigned.contains(place) && restore.has(*place))
+    fn is_known(&self, place: Place) -> bool {
+        self.restore.as_ref().is_none_or(|restore| self.assigned.contains(&place) && restore.has(place))
     }
 
     /// Takes over the state of partitions that have come. While a batch is to be repeated, the state of other partitions waits: the retry must
@@ -333,7 +333,7 @@ impl Run<'_> {
     /// follows it is processed before.
     fn is_admitted(&self, turn: &Turn) -> bool {
         let is_next = self.restore.is_none() || self.retry.is_none() || turn.input.closed == Closed::Replay;
-        is_next && turn.input.ranges.keys().all(|place| self.is_known(place))
+        is_next && turn.input.ranges.keys().all(|place| self.is_known(*place))
     }
 
     /// Processes one batch.
