@@ -15,7 +15,7 @@ use prost_reflect::{DynamicMessage, Value as ProtobufValue};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use throng::codec::{AvroCodec, Decoder, Field, JsonCodec, Limits, ProtobufSchema, Unknown};
-use throng::records::raw::{Coordinate, RawBatch};
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 const FIELDS: usize = 25;
 const RECORDS: usize = 1000;

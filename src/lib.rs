@@ -12,16 +12,15 @@
 //! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
 //! | 5 | [`release`] | the verification of what is about to leave |
 //! | 4 | [`anonymity`] | lattices, ladders, treatment, plans |
-//! | 3 | [`ledger`], [`risk`] | what has left; what singles people out: identifiers, quasi-identifiers, exposure |
-//! | 2 | [`codec`], [`counting`] | from bytes to cells and from cells to lines; group counting, on a CPU or a GPU |
-//! | 1 | [`records`] | schema, hierarchies, canonical values, codes |
+//! | 2 | [`codec`] | from bytes to cells and from cells to lines |
 //! | 0 | [`config`], [`telemetry`], [`html`], [`faults`] | typed configuration; events that are log and metric at once; the layout of pages; crash points of the tests |
+//!
+//! Below them are two crates: `throng_core` (schemas, values, codes, per-subject history) and `throng_risk` (group counting, quasi-identifiers, adjacency).
 
 pub mod anonymity;
 pub mod cli;
 pub mod codec;
 pub mod config;
-pub mod counting;
 pub mod daemon;
 pub mod dataset;
 pub mod evaluation;
@@ -29,9 +28,6 @@ pub mod faults;
 pub mod generate;
 pub mod html;
 pub mod io;
-pub mod ledger;
-pub mod records;
 pub mod release;
-pub mod risk;
 pub mod start;
 pub mod telemetry;

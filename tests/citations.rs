@@ -316,7 +316,9 @@ fn promised(text: &str) -> BTreeSet<String> {
 /// Every name that some source declares.
 fn declared(files: &Files) -> BTreeSet<String> {
     let kinds = ["struct", "enum", "trait", "type", "fn", "mod", "const"];
-    let sources = files.iter().filter(|(path, _)| path.starts_with("src/") && has_ending(path, "rs"));
+    let sources = files
+        .iter()
+        .filter(|(path, _)| (path.starts_with("src/") || path.starts_with("crates/")) && has_ending(path, "rs"));
     let names = sources.flat_map(|(_, text)| {
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let of_two = |two: &[&str]| kinds.contains(&two[0]).then(|| two[1].to_owned());
@@ -341,7 +343,7 @@ fn read(root: &Path, folder: &Path, files: &mut Files) {
 fn repository() -> Files {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Files::new();
-    for folder in ["src", "tests", "benches", "docs"] {
+    for folder in ["src", "crates", "tests", "benches", "docs"] {
         read(root, &root.join(folder), &mut files);
     }
     for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {

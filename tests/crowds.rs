@@ -11,9 +11,9 @@ use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
 use throng::daemon::engine::Settling;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
-use throng::records::codebook::Codebook;
-use throng::records::digest::DigestKey;
-use throng::records::schema::Schema;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::schema::Schema;
 
 const NOW: i64 = 1_700_000_000_000;
 const SCHEMA: &str = schema!("crowds"; person, more r#"

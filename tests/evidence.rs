@@ -17,11 +17,11 @@ use throng::daemon::state::seal::Keys;
 use throng::evaluation::error::EvaluationError;
 use throng::evaluation::original::Original;
 use throng::evaluation::series::Evidence;
-use throng::records::digest::DigestKey;
-use throng::records::raw::Token;
-use throng::records::subject::Subjects;
 use throng::start::schema::load_schema;
 use throng::start::series::series_terms;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Token;
+use throng_core::values::subject::Subjects;
 
 const SCHEMA: &str = r#"
 name = "days"

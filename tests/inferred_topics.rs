@@ -9,7 +9,7 @@ use serde_json::json;
 use support::daemon::Daemon;
 use support::kafka::{Broker, unique};
 use support::registry::{Registry, client};
-use throng::records::schema::{Origin, Role, Schema};
+use throng_core::values::schema::{Origin, Role, Schema};
 
 const K: usize = 5;
 

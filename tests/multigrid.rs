@@ -2,11 +2,11 @@
 //! once.
 
 use std::collections::BTreeMap;
-use throng::counting::{AttributeSet, CountedTable};
 use throng::generate::{Health, HealthSettings, Layout, RecordStream};
-use throng::risk::adjacency::{Adjacency, Limits};
-use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level, Merging};
-use throng::risk::qid::{Question, Strategy, search, search_apart};
+use throng_risk::adjacency::{Adjacency, Limits};
+use throng_risk::counting::{AttributeSet, CountedTable};
+use throng_risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Level, Merging};
+use throng_risk::qid::{Question, Strategy, search, search_apart};
 
 const ROWS: usize = 600;
 

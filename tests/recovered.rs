@@ -9,13 +9,13 @@ use proptest::prelude::*;
 use support::copies;
 use throng::daemon::state::records::{Intent, Progress};
 use throng::daemon::state::store::Store;
-use throng::ledger::delta::LedgerDelta;
-use throng::ledger::per_subject::Ledger;
-use throng::ledger::said::{Said, SaidDelta};
-use throng::ledger::supporters::{SupportDelta, SupportLimits, Supporters};
+use throng_core::ledger::delta::LedgerDelta;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::said::{Said, SaidDelta};
+use throng_core::ledger::supporters::{SupportDelta, SupportLimits, Supporters};
 
 const WINDOW_MS: i64 = 100_000;
-const SHARDS: usize = throng::ledger::SHARDS;
+const SHARDS: usize = throng_core::ledger::SHARDS;
 
 /// How a process ends behind a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]

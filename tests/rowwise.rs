@@ -9,7 +9,7 @@ use throng::config::Config;
 use throng::evaluation::facts::AttributeFacts;
 use throng::evaluation::information::pairs;
 use throng::evaluation::original::Original;
-use throng::records::schema::Schema;
+use throng_core::values::schema::Schema;
 
 /// A set of attributes, a bit each.
 type Set = u32;

@@ -15,17 +15,17 @@ use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
 use throng::codec::{Field, JsonCodec, Limits, LineFormat};
 use throng::io::input::InputBatch;
-use throng::ledger::per_subject::Ledger;
-use throng::records::codebook::Codebook;
-use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::raw::Coordinate;
-use throng::records::schema::Schema;
-use throng::records::subject::Subjects;
-use throng::records::table::Batch;
 use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verify::{Violation, verify};
 use throng::start::encode::encode;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::{DigestKey, NameDigest};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::Subjects;
+use throng_core::values::table::Batch;
 
 const SCHEMA: &str = schema!("shared"; person, more r#"
 [[attribute]]
@@ -113,7 +113,7 @@ impl Bench {
                 lines: LineLimit::default(),
                 ranges: false,
                 shown_beside: Vec::new(),
-                holders_beside: throng::records::holders::Holders::default(),
+                holders_beside: throng_core::values::holders::Holders::default(),
                 protected: Vec::new(),
                 narrowing: None,
             }
@@ -359,7 +359,7 @@ fn fragments_that_show_different_shared_cells_are_refused() {
     // One that leaves once a window must: the hour would say when.
     let mut still = Bench::new(&rows, 3, 0, 2);
     still.terms[1].lines = LineLimit::OncePerWindow(1);
-    still.ledger.said = Some(throng::ledger::said::Said::new(3600, 1000));
+    still.ledger.said = Some(throng_core::ledger::said::Said::new(3600, 1000));
     assert_eq!(still.violation(proposed.clone()), Some(Violation::SharedCells));
     let mut mute = still.said(1, &proposed[1]);
     mute.values_mut().for_each(|texts| "\"*\"".clone_into(&mut texts[0]));

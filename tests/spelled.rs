@@ -10,14 +10,14 @@ use support::stand::{Fault, Stand, record};
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::codec::{LineFormat, LineLayout};
 use throng::daemon::engine::Settling;
-use throng::ledger::per_subject::Ledger;
-use throng::records::codebook::Codebook;
-use throng::records::digest::DigestKey;
-use throng::records::raw::Token;
-use throng::records::schema::Schema;
 use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verify::{Violation, verify};
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
 
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const K5: &str = "[privacy]\nk = 5\n";
@@ -179,7 +179,7 @@ fn threat_29_verification_refuses_what_names_somebody() {
             lines: LineLimit::None,
             ranges: false,
             shown_beside: Vec::new(),
-            holders_beside: throng::records::holders::Holders::default(),
+            holders_beside: throng_core::values::holders::Holders::default(),
         };
         let ledger = Ledger::default();
         let given =

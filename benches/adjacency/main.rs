@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::time::Instant;
 use tables::{Table, batch};
-use throng::risk::adjacency::{Adjacency, Limits, Triage};
+use throng_risk::adjacency::{Adjacency, Limits, Triage};
 
 const WINDOW: usize = 200_000;
 const BATCH: usize = 10_000;

@@ -4,9 +4,9 @@
 use crate::tables::{self, Table};
 use std::path::PathBuf;
 use std::time::Duration;
-use throng::counting::{AttributeSet, CountedTable};
-use throng::risk::adjacency::{Adjacency, Limits, Triage};
-use throng::risk::qid::{Question, Strategy, search};
+use throng_risk::adjacency::{Adjacency, Limits, Triage};
+use throng_risk::counting::{AttributeSet, CountedTable};
+use throng_risk::qid::{Question, Strategy, search};
 
 /// Sets of one size that are listed at most.
 const SETS: u64 = 2_000_000;

@@ -3,7 +3,7 @@
 use crate::{question, tables, timed};
 use std::fmt::Write as _;
 use std::path::Path;
-use throng::risk::qid::Strategy;
+use throng_risk::qid::Strategy;
 
 struct Point {
     rows: usize,

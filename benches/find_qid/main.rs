@@ -10,8 +10,8 @@ mod tables;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
-use throng::counting::{AttributeSet, CountedTable};
-use throng::risk::qid::{Borders, Question, Strategy, search};
+use throng_risk::counting::{AttributeSet, CountedTable};
+use throng_risk::qid::{Borders, Question, Strategy, search};
 
 /// Time of a search, in seconds.
 #[derive(Clone, Copy)]

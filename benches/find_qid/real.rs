@@ -4,8 +4,8 @@ use crate::{against_reference, question, row, timed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use throng::counting::CountedTable;
-use throng::risk::qid::Strategy;
+use throng_risk::counting::CountedTable;
+use throng_risk::qid::Strategy;
 
 /// A file's columns as codes, without those named; `subject` names the column of subjects.
 fn read(path: &Path, delimiter: u8, without: &[&str], subject: Option<&str>) -> CountedTable {

@@ -1,6 +1,6 @@
 //! Generated tables, from a seed each.
 
-use throng::counting::CountedTable;
+use throng_risk::counting::CountedTable;
 
 /// SplitMix64: a few lines, and the same numbers everywhere.
 pub struct Dice(u64);

@@ -10,10 +10,10 @@ mod window;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tables::{Health, health};
-use throng::counting::AttributeSet;
-use throng::risk::adjacency::{Adjacency, Limits};
-use throng::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Merging};
-use throng::risk::qid::{Borders, Progress, Question, Strategy, search, search_apart};
+use throng_risk::adjacency::{Adjacency, Limits};
+use throng_risk::counting::AttributeSet;
+use throng_risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact, Merging};
+use throng_risk::qid::{Borders, Progress, Question, Strategy, search, search_apart};
 
 const WIDTHS: [usize; 4] = [25, 50, 75, 107];
 /// Records that are added at once.
@@ -105,7 +105,7 @@ fn values(table: &Health) {
     let attributes: Vec<u32> = values.iter().map(|value| value.attribute as u32).collect();
     let (exact, seconds) = timed(|| Exact::of(&counts, &attributes));
     let (nodes, edges) = (counts.nodes() as f64, counts.edges() as f64);
-    let hosted: usize = exact.levels().iter().map(throng::risk::multigrid::Level::hosted).sum();
+    let hosted: usize = exact.levels().iter().map(throng_risk::multigrid::Level::hosted).sum();
     println!(
         "| {} | {} | {nodes} | {} | {edges} | {} | {hosted} | {:.1} / {:.1} | {seconds:.2} |",
         table.name,
@@ -121,7 +121,7 @@ fn qid(table: &Health, k: u32, budget: Duration) {
     let masked = table.table().masked(k);
     let columns = AttributeSet::first(masked.width());
     let question = Question { k, strategy: Strategy::Border, threads: 1, budget: Some(budget), memory: None, columns };
-    let run = |of: &dyn Fn(&throng::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders| {
+    let run = |of: &dyn Fn(&throng_risk::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders| {
         timed(|| of(&masked, &question, &|_| ()))
     };
     let (mut without, mut with) = (Vec::new(), Vec::new());
@@ -157,7 +157,7 @@ fn qid(table: &Health, k: u32, budget: Duration) {
 type Timed = (Borders, f64);
 
 fn run_both(
-    run: &dyn Fn(&dyn Fn(&throng::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders) -> Timed,
+    run: &dyn Fn(&dyn Fn(&throng_risk::counting::CountedTable, &Question, &dyn Fn(Progress)) -> Borders) -> Timed,
 ) -> (Timed, Timed) {
     (run(&|t, q, p| search_apart(t, q, p)), run(&|t, q, p| search(t, q, p)))
 }

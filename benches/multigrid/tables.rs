@@ -1,8 +1,8 @@
 //! The health table, as codes.
 
 use std::collections::BTreeMap;
-use throng::counting::CountedTable;
 use throng::generate::{Health as Records, HealthSettings, Layout, RecordStream};
+use throng_risk::counting::CountedTable;
 
 /// Columns at or above this share of distinct values identify by themselves and are left out, as in an audit.
 const IDENTIFIES: f64 = 0.8;

@@ -3,8 +3,8 @@
 
 use super::tables::Health;
 use super::{less, timed};
-use throng::risk::adjacency::Limits;
-use throng::risk::multigrid::{CoarseAdjacency, Merging};
+use throng_risk::adjacency::Limits;
+use throng_risk::multigrid::{CoarseAdjacency, Merging};
 
 /// As the daemon's defaults are.
 const STEP: usize = 10_000;

@@ -6,8 +6,8 @@ use std::time::Instant;
 use throng::daemon::state::entries::{Binding, Entry, EntryCodec, EntryReader, PlaceProgress};
 use throng::daemon::state::records::{KeptRow, Part};
 use throng::daemon::state::seal::Keys;
-use throng::records::raw::Coordinate;
 use throng::release::sink::ChangelogRecord;
+use throng_core::values::raw::Coordinate;
 
 /// Bytes that a record has in a log segment besides key and value: lengths, offset and time, as small numbers, and its part of the batch.
 const FRAME: f64 = 12.0;

@@ -15,13 +15,6 @@ use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
 use throng::daemon::engine::verifier_terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
 use throng::io::input::InputBatch;
-use throng::ledger::per_subject::Ledger;
-use throng::records::codebook::Codebook;
-use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::raw::Coordinate;
-use throng::records::schema::{Role, Schema};
-use throng::records::subject::Subjects;
-use throng::records::table::Batch;
 use throng::release::given::{Given, GroupTerms};
 use throng::release::verified::Verified;
 use throng::release::verify::verify;
@@ -30,6 +23,13 @@ use throng::start::protections::protections;
 use throng::start::reading::{codec_limits, fields};
 use throng::start::schema::load_schema;
 use throng::start::shapes::group_shapes;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::{DigestKey, NameDigest};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::{Role, Schema};
+use throng_core::values::subject::Subjects;
+use throng_core::values::table::Batch;
 
 /// The batch clock; one second passes from batch to batch.
 const START_MS: i64 = 1_767_621_600_000;

@@ -20,7 +20,7 @@ def main(target):
     root, packages, _, scope = crates.resolved(target)
     users, without = {}, []
     for one in sorted(scope, key=lambda one: (packages[one]["name"], packages[one]["version"])):
-        if one == root or scope[one] != "required":
+        if one == root or packages[one]["source"] is None or scope[one] != "required":
             continue
         package = packages[one]
         name = f"{package['name']} {package['version']} ({package['license'] or 'see its text'})"

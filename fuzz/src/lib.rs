@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde::{Serialize, de::DeserializeOwned};
-use throng::records::codebook::{ABSENT, Codebook, NULL, UNCOVERED};
-use throng::records::digest::DigestKey;
-use throng::records::raw::Token;
-use throng::records::schema::Schema;
+use throng_core::values::codebook::{ABSENT, Codebook, NULL, UNCOVERED};
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
 
 /// An attribute of each type, most with a hierarchy.
 const SCHEMA: &str = r#"

@@ -7,7 +7,7 @@
 //! Numbers are whole steps of the attribute's own rounding, so every aggregate is a value that the attribute could have,
 //! and no sum rounds.
 
-use crate::records::schema::{Rounding, Type, Typing};
+use throng_core::values::schema::{Rounding, Type, Typing};
 
 /// The numbers that an attribute can have: multiples of `step`·10⁻ᵈ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +30,14 @@ impl Resolution {
 
     /// The steps of a canonical number; none for what is no multiple of the step, or beyond 2⁶³ of them.
     pub fn steps(self, canonical: &str) -> Option<i64> {
-        let ticks = crate::records::decimal::exact(canonical, self.decimals)?;
+        let ticks = throng_core::values::decimal::exact(canonical, self.decimals)?;
         if ticks % self.step != 0 { None } else { i64::try_from(ticks / self.step).ok() }
     }
 
     /// The canonical number of so many steps.
     pub fn number(self, steps: i64) -> String {
         let mut text = String::new();
-        crate::records::decimal::push_ticks(&mut text, i128::from(steps) * self.step, self.decimals);
+        throng_core::values::decimal::push_ticks(&mut text, i128::from(steps) * self.step, self.decimals);
         text
     }
 }
@@ -84,8 +84,8 @@ impl Distortion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::schema::Missing;
     use proptest::prelude::*;
+    use throng_core::values::schema::Missing;
 
     fn typing(kind: Type, rounding: Rounding) -> Typing {
         let missing = Missing::new(None, true);

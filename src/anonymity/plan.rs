@@ -5,8 +5,8 @@
 pub mod evidence;
 pub mod shared;
 
-use crate::records::schema::Changes;
 use serde::{Deserialize, Serialize};
+use throng_core::values::schema::Changes;
 
 /// One node of a generalization lattice: a level for each quasi attribute of a group (0 = raw).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -19,7 +19,6 @@ use crate::anonymity::series::{DELTA, SeriesTerms, epsilon_of, rho_of};
 use crate::config::{self, Config};
 use crate::daemon::http::Site;
 use crate::io::registry::FramedAs;
-use crate::records::schema::{Role, Schema};
 use crate::start::checked::Checked;
 use crate::start::clusters;
 use crate::start::doubts;
@@ -30,6 +29,7 @@ use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use humantime::format_duration;
 use std::path::PathBuf;
+use throng_core::values::schema::{Role, Schema};
 
 /// Check a configuration with its schema and hierarchies; every problem at once
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]

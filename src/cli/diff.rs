@@ -12,7 +12,6 @@ use crate::evaluation::quality::quality;
 use crate::evaluation::risk::risks;
 use crate::evaluation::singled::singled_out;
 use crate::io::file::is_at_rest;
-use crate::records::schema::Role;
 use crate::start::changes::{changed, refusals};
 use crate::start::checked::Checked;
 use crate::telemetry::{Label, silence_panic_payloads};
@@ -23,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use throng_core::values::schema::Role;
 
 /// What a changed policy does to risk, loss and suppression: a table for a pull request
 ///

@@ -12,8 +12,6 @@ use crate::evaluation::lineage::Lineage;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{self, ReleasedGroup};
 use crate::evaluation::series::Evidence;
-use crate::records::digest::DigestKey;
-use crate::records::schema::Schema;
 use crate::start::chosen::settle;
 use crate::start::sampling::SamplingError;
 use crate::start::schema::load_schema;
@@ -23,6 +21,8 @@ use anyhow::anyhow;
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::schema::Schema;
 
 impl From<EvaluationError> for Failure {
     fn from(error: EvaluationError) -> Self {

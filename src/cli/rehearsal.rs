@@ -8,7 +8,6 @@ use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind, SourceKind};
 use crate::daemon::run::{Options, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
 use crate::io::file::{separator_of, telling};
-use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::telemetry::Telemetry;
 use anyhow::{Context, anyhow};
@@ -16,6 +15,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use throng_core::values::schema::Schema;
 
 /// Nobody looks at how far the run is.
 pub struct Silent;

@@ -10,7 +10,6 @@ use crate::daemon::run::{Options, RunError, run as run_daemon};
 use crate::daemon::stream::run::Watcher;
 use crate::daemon::stream::{refused_loss, refused_share};
 use crate::io::file::plain_length;
-use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::start::forms::missing_for_series;
 use crate::telemetry::{Settled, Telemetry, init_logging, silence_panic_payloads};
@@ -20,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use throng_core::values::schema::Schema;
 
 /// Read, anonymize, release: topics until a signal comes, files to their end
 ///

@@ -10,13 +10,13 @@ use crate::io::file::Format;
 use crate::io::kafka::sampled::Sampled;
 use crate::io::table::{self, ReadProgress, Request, TableColumn, TableError, WholeTable};
 use crate::io::topic_lines::TopicLines;
-use crate::records::schema::Origin;
 use crate::start::clusters::source_cluster;
 use crate::start::messages::whole_messages;
 use crate::telemetry::Telemetry;
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use throng_core::values::schema::Origin;
 
 /// Columns of one sample.
 const MAX_COLUMNS: usize = 4096;

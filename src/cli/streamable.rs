@@ -2,8 +2,8 @@
 
 use super::outcome::Failure;
 use crate::config::{Backend, Config};
-use crate::counting::shared_device;
 use anyhow::anyhow;
+use throng_risk::counting::shared_device;
 
 /// Refuses what is for one data set at once.
 pub fn refuse_unstreamable(config: &Config, file: &str) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! Numbers, shares and names as people read them.
 
 use crate::html::steers;
-use crate::risk::identifiers::Reason;
 use indicatif::HumanCount;
+use throng_risk::identifiers::Reason;
 
 /// `1234567` as `1,234,567`.
 pub fn number(n: u64) -> String {
@@ -88,8 +88,8 @@ pub fn reason(reason: &Reason) -> String {
 }
 
 /// What has the shape, in the plural.
-fn shape_title(shape: crate::records::shapes::Shape) -> &'static str {
-    use crate::records::shapes::Shape;
+fn shape_title(shape: throng_core::values::shapes::Shape) -> &'static str {
+    use throng_core::values::shapes::Shape;
     match shape {
         Shape::Email => "e-mail addresses",
         Shape::Url => "URLs",

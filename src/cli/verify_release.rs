@@ -7,12 +7,12 @@ use super::text::{counted, number};
 use crate::config::Config;
 use crate::evaluation::original::Original;
 use crate::evaluation::verification::{Broken, Recount, SeriesCount, recount};
-use crate::records::schema::Schema;
 use crate::start::series::series_terms;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use throng_core::values::schema::Schema;
 
 /// Findings that are printed; `--json` has more.
 const SHOWN: usize = 20;

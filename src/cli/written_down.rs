@@ -2,11 +2,11 @@
 
 use super::outcome::Failure;
 use crate::config;
-use crate::counting::CodeWriter;
 use crate::io::file::{Format, format_by_content, separator_of, telling};
 use crate::io::table::TableError;
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
+use throng_risk::counting::CodeWriter;
 
 /// Everything that is read as one table, in its order.
 pub fn inputs<'a>(first: &'a Path, more: &'a [PathBuf]) -> impl Iterator<Item = &'a Path> {

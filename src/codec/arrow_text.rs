@@ -14,7 +14,7 @@ use arrow::temporal_conversions as moment;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::records::raw::Token;
+use throng_core::values::raw::Token;
 
 /// Whether cells of this type have a textual form.
 pub(super) fn supported(kind: &DataType) -> bool {

@@ -5,10 +5,10 @@
 //! of the release is of the class whose cells are those of its quasi attributes, text for text (an omitted cell has no key, a missing
 //! one is null): the cells are the class ID.
 
-use crate::records::json::push_quoted;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use throng_core::values::json::push_quoted;
 
 /// One group of classes, and what was put into them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{Field, Unknown};
-use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
+use throng_core::values::raw::{Coordinate, RawBatch, Token};
 
 /// One row, unquoted: the bytes of its fields one after the other, and where each ends.
 #[derive(Clone, Copy, Debug)]

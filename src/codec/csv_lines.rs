@@ -1,8 +1,8 @@
 //! Lines that are rows of separated values under a header.
 
 use super::line::Encoder;
-use crate::records::formula::{needs_guard, unguarded};
-use crate::records::json::quoted;
+use throng_core::values::formula::{needs_guard, unguarded};
+use throng_core::values::json::quoted;
 
 /// Writes and reads the CSV rows of one group.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use super::json::{Key, admit, check_depth, token_of};
 use super::json_array::of_syntax;
 use super::{Limits, not_finite};
-use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// Why a record was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,8 +207,8 @@ impl<'de> Visitor<'de> for Level<'_, '_, '_, 'de> {
 mod tests {
     use super::*;
     use crate::codec::testing::AT;
-    use crate::records::raw::Token;
     use proptest::prelude::*;
+    use throng_core::values::raw::Token;
 
     const LIMITS: Limits =
         Limits { max_record_bytes: 400, max_depth: 4, max_elements: 100, max_repeated_bytes: 1 << 20 };

@@ -7,10 +7,10 @@
 
 use super::Field;
 use super::path_tree::index;
-use crate::records::canonical::Type;
 use crate::telemetry::foreign;
 use serde_json::Value;
 use std::collections::HashSet;
+use throng_core::values::canonical::Type;
 
 /// Schemas that are looked at for one field. A schema that has more is not known to have the field.
 const MOST_LOOKS: usize = 10_000;

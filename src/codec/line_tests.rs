@@ -1,6 +1,6 @@
 use super::*;
-use crate::records::json::quoted;
 use proptest::prelude::*;
+use throng_core::values::json::quoted;
 
 fn cell() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -1,8 +1,8 @@
 use super::*;
 use crate::codec::testing::{AT, field};
 use crate::codec::{Field, JsonCodec, Limits, LineFormat, LineLayout};
-use crate::records::raw::{RawBatch, Token};
 use proptest::prelude::*;
+use throng_core::values::raw::{RawBatch, Token};
 
 fn way(pointer: &str) -> Vec<Step> {
     let step = |segment: &str| segment.parse().map_or_else(|_| Step::Key(segment.to_owned()), Step::Place);

@@ -1,8 +1,8 @@
 //! What a decoder is told of a record, and what it gives.
 
-use crate::records::raw::{Coordinate, RawBatch};
-use crate::records::schema::Attribute;
 use crate::telemetry::RejectionReason;
+use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_core::values::schema::Attribute;
 
 /// Where one attribute is found in a record.
 ///
@@ -79,7 +79,7 @@ impl Limits {
 /// What becomes of cells that the schema does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unknown {
-    /// Left out and counted in [`RawBatch::unknown_cells`](crate::records::raw::RawBatch::unknown_cells).
+    /// Left out and counted in [`RawBatch::unknown_cells`](throng_core::values::raw::RawBatch::unknown_cells).
     #[default]
     Drop,
     /// JSON: the record is refused. CSV and Parquet: the file is refused when it is opened.

@@ -2,8 +2,8 @@
 
 use super::record::Fields;
 use super::{Decoder, Limits};
-use crate::records::raw::{RawBatch, Token};
 use crate::telemetry::RejectionReason;
+use throng_core::values::raw::{RawBatch, Token};
 
 /// Takes the payload as it is for the cells of its attributes.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 //! What is generalized is a text, and so is `"*"`: every column of numbers or truth values has room for texts, too.
 
 use super::line::Encoder;
-use crate::records::json::{push_quoted, push_shortest};
 use prost_reflect::prost::encoding::decode_varint;
 use std::borrow::Cow;
+use throng_core::values::json::{push_quoted, push_shortest};
 
 /// The type of a column's exact values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,8 +192,8 @@ pub(super) fn is_long_number(text: &str) -> bool {
 #[cfg(test)]
 pub(super) mod cells {
     use super::{CellKind, Encoder, TypedGroup, is_long_number};
-    use crate::records::json::{push_quoted, push_shortest};
     use proptest::prelude::*;
+    use throng_core::values::json::{push_quoted, push_shortest};
 
     /// Every kind once.
     pub const KINDS: [CellKind; 4] = [CellKind::Integer, CellKind::Float, CellKind::Boolean, CellKind::Text];

@@ -8,12 +8,12 @@ use super::read::Input;
 use crate::anonymity::lattice::table::NOBODY;
 use crate::anonymity::microaggregation::{Distortion, Resolution, mean};
 use crate::config::Config;
-use crate::records::canonical::Canonical;
-use crate::records::codebook::{CellId, Code, SUPPRESSED};
-use crate::records::raw::Token;
-use crate::records::schema::Schema;
 use crate::release::aggregates::AggregateTerms;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::canonical::Canonical;
+use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
 
 /// An attribute whose cells are to be aggregates.
 #[derive(Clone, Copy, Debug)]

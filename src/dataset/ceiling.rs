@@ -24,11 +24,11 @@ use crate::anonymity::treatment::ceiling::fill::{Asked, Filled};
 use crate::anonymity::treatment::ceiling::grouping::Class;
 use crate::anonymity::treatment::ceiling::search::{Candidate, Found, Leaving, Question, Work, search};
 use crate::config::{Config, Measure};
-use crate::records::codebook::{CellId, SUPPRESSED};
-use crate::records::digest::Keyed;
-use crate::records::schema::Role;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
+use throng_core::values::digest::Keyed;
+use throng_core::values::schema::Role;
 
 /// What a ceiling came to.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,10 +7,10 @@ use super::read::Input;
 use crate::anonymity::lattice::coding::put_in_order;
 use crate::anonymity::lattice::table::NOBODY;
 use crate::anonymity::privacy::Model;
-use crate::records::codebook::Code;
 use crate::release::models::SensitiveTerms;
 use crate::release::population::{self, Population};
 use std::collections::BTreeMap;
+use throng_core::values::codebook::Code;
 
 /// What the models claim of each sensitive attribute.
 pub fn of_values(data: &Data, models: &[Model]) -> Vec<SensitiveTerms> {

@@ -3,15 +3,15 @@
 use super::error::AnonymizeError;
 use super::read::Marks;
 use crate::anonymity::lattice::table::NOBODY;
-use crate::counting::CodeWriter;
-use crate::counting::codes::CodeColumn;
-use crate::records::codebook::Code;
-use crate::records::schema::Schema;
-use crate::records::subject::NO_SUBJECT;
-use crate::records::table::Batch;
 use hashbrown::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use throng_core::values::codebook::Code;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::table::Batch;
+use throng_risk::counting::CodeWriter;
+use throng_risk::counting::codes::CodeColumn;
 
 /// Codes that are held until they are written: 16 MiB.
 const CELLS_AT_ONCE: usize = 4 << 20;

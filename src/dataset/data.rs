@@ -14,9 +14,9 @@ use crate::anonymity::privacy::SensitiveDomain;
 use crate::config::{Config, format_size};
 use crate::io::file::Standing;
 use crate::io::table::named;
-use crate::records::codebook::{Code, UNCOVERED};
 use crate::start::reading::file_format;
 use std::ops::ControlFlow;
+use throng_core::values::codebook::{Code, UNCOVERED};
 
 /// A data set.
 pub struct Data {

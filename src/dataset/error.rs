@@ -9,10 +9,10 @@ use crate::config::Problem;
 use crate::io::file::{SinkError, SourceError};
 use crate::io::profiles::ProfilesError;
 use crate::io::table::TableError as ReadingError;
-use crate::records::codebook::CodebookError;
 use crate::release::parts::PartRefusal;
 use crate::release::verify::DataSetRefusal;
 use std::path::{Path, PathBuf};
+use throng_core::values::codebook::CodebookError;
 
 /// Why a data set was not anonymized. Nothing has been released then, but where writing itself failed ([`Self::Sink`]).
 #[allow(missing_docs, reason = "the messages document the cases")]

@@ -19,12 +19,12 @@ use super::support::Support;
 use crate::anonymity::lattice::table::{NOBODY, Table};
 use crate::anonymity::privacy::{Class, Judge, Model, ModelError, Room, SensitiveDomain};
 use crate::anonymity::treatment::hide::{Hiding, Models, Side};
-use crate::records::codebook::SUPPRESSED;
-use crate::records::digest::{ContentKey, DigestKey, mix};
-use crate::records::holders::Holders;
-use crate::records::subject::NO_SUBJECT;
-use crate::records::table::Batch;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::SUPPRESSED;
+use throng_core::values::digest::{ContentKey, DigestKey, mix};
+use throng_core::values::holders::Holders;
+use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::table::Batch;
 
 /// What hides in the records that leave.
 #[derive(Debug, Default)]

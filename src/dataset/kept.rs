@@ -8,9 +8,9 @@ use super::data::{Data, Values};
 use crate::anonymity::lattice::passes::Recoded;
 use crate::anonymity::lattice::settle::SettledClass;
 use crate::anonymity::lattice::table::Table;
-use crate::records::codebook::{CellId, Code, Codebook};
-use crate::records::digest::BuildClassKeyHash;
 use hashbrown::HashMap;
+use throng_core::values::codebook::{CellId, Code, Codebook};
+use throng_core::values::digest::BuildClassKeyHash;
 
 /// A class that a model refuses: its records are in no later pass.
 const REFUSED: u32 = u32::MAX;

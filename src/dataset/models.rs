@@ -5,7 +5,7 @@ use super::read::Input;
 use crate::anonymity::domain::Domain;
 use crate::anonymity::privacy::{Model, Requirement};
 use crate::config::{Config, Diversity, ModelKind};
-use crate::records::schema::Role;
+use throng_core::values::schema::Role;
 
 /// k-anonymity by `privacy.k`, and every `[[privacy.model]]`. `sensitive_domains` are the domains of the sensitive attributes.
 pub fn models(

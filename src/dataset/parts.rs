@@ -6,12 +6,12 @@ use super::error::AnonymizeError;
 use super::hide::Hidden;
 use super::kept::Kept;
 use super::source::{OnStep, Step};
-use crate::counting::CodeWriter;
-use crate::counting::codes::CodeColumn;
-use crate::records::codebook::Code;
-use crate::records::subject::NO_SUBJECT;
 use crate::release::parts::Told;
 use std::path::PathBuf;
+use throng_core::values::codebook::Code;
+use throng_core::values::subject::NO_SUBJECT;
+use throng_risk::counting::CodeWriter;
+use throng_risk::counting::codes::CodeColumn;
 
 /// Records that are read back at once, and that are held at the least until they are written.
 const RECORDS_AT_ONCE: usize = 1 << 17;

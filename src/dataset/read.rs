@@ -2,11 +2,6 @@
 
 use super::error::{AnonymizeError, named, problem};
 use crate::config::{Config, Secret};
-use crate::records::codebook::Codebook;
-use crate::records::digest::DigestKey;
-use crate::records::schema::{Role, Schema};
-use crate::records::subject::Subjects;
-use crate::records::table::Batch;
 use crate::start::checked::explode_problems;
 use crate::start::doubts::shape_title;
 use crate::start::findings::{Finding, Met};
@@ -17,6 +12,11 @@ use crate::start::{nested, profiles};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::schema::{Role, Schema};
+use throng_core::values::subject::Subjects;
+use throng_core::values::table::Batch;
 
 /// What the schema makes of the records that were read.
 pub struct Input {

@@ -14,9 +14,6 @@ use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
 use crate::codec::{CatalogGroup, LineLayout};
 use crate::config::{Config, Used, placed};
 use crate::io::file::{Replacement, SinkError, whole};
-use crate::records::codebook::{CellId, Code, SUPPRESSED};
-use crate::records::digest::NameDigest;
-use crate::records::holders::Holders;
 use crate::release::aggregates::verify_aggregates;
 use crate::release::ceiling::{CeilingTerms, Mixed, verify_ceiling};
 use crate::release::given::{Given, GroupTerms};
@@ -28,6 +25,9 @@ use crate::release::verified::{Risk, Verified};
 use crate::start::reading::{file_format, line_format};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
+use throng_core::values::digest::NameDigest;
+use throng_core::values::holders::Holders;
 
 /// What a ceiling adds to what was settled. Classes are those that were found.
 #[derive(Clone, Debug, Default)]

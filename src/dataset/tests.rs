@@ -233,7 +233,7 @@ fn what_hides_in_memory_hides_in_a_file() {
     let mut hid = 0;
     for seed in 0..40u32 {
         let row = |at: u32| {
-            let mixed = crate::records::digest::mix(u64::from(seed) << 32 | u64::from(at)) as u32;
+            let mixed = throng_core::values::digest::mix(u64::from(seed) << 32 | u64::from(at)) as u32;
             let illness = if mixed.is_multiple_of(11) { 4 + at as usize % 3 } else { mixed as usize % 3 };
             let mood = if mixed.is_multiple_of(17) { at } else { mixed / 7 % 3 };
             (mixed / 3 % 99, mixed as usize / 5 % 4, illness, mood, 0, true, mixed / 11 % 90)

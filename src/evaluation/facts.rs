@@ -2,8 +2,8 @@
 
 use super::original::Original;
 use super::released::{ReleasedGroup, is_foreign};
-use crate::records::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED, is_range};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{ABSENT, CellId, Code, NULL, SUPPRESSED, is_range};
 
 /// One cell.
 #[derive(Clone, Debug)]

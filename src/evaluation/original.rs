@@ -2,15 +2,15 @@
 
 use super::error::EvaluationError;
 use crate::config::Config;
-use crate::records::codebook::{CellId, Code, Codebook};
-use crate::records::digest::DigestKey;
-use crate::records::schema::Schema;
-use crate::records::table::Batch;
 use crate::start::profiles::NotRead;
 use crate::start::sampling::{self, Read, SamplingError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::codebook::{CellId, Code, Codebook};
+use throng_core::values::digest::DigestKey;
+use throng_core::values::schema::Schema;
+use throng_core::values::table::Batch;
 
 /// The records of a source. Memory: 4 bytes a cell, and every different value with its generalizations.
 pub struct Original {

@@ -8,9 +8,9 @@ use super::information::{Pair, pairs, weighted};
 use super::original::Original;
 use super::released::{ReleasedGroup, is_foreign};
 use crate::anonymity::planner::GroupShape;
-use crate::records::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{CellId, Code, MISSING, OMITTED, SUPPRESSED};
 
 /// One attribute.
 #[derive(Clone, Debug, Serialize)]

@@ -7,12 +7,12 @@ use super::facts::AttributeFacts;
 use super::original::Original;
 use super::released::ReleasedGroup;
 use crate::anonymity::planner::dependence::in_order;
-use crate::records::codebook::CellId;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use throng_core::values::codebook::CellId;
 
 /// Attributes of a query at most.
 const MOST_ATTRIBUTES: usize = 3;

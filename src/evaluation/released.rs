@@ -7,14 +7,14 @@ use crate::anonymity::planner::GroupShape;
 use crate::codec::{Field, Limits, LineFormat, LineLayout, Unknown};
 use crate::config::{Config, JOINED, Rows, Sink};
 use crate::io::file::{self, FileSource, SourceError, open_text};
-use crate::records::codebook::{CellId, Codebook};
-use crate::records::formula::unguarded;
-use crate::records::raw::{RawBatch, Token};
 use crate::start::nested::{is_nested, nesting};
 use crate::start::reading::file_format;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use throng_core::values::codebook::{CellId, Codebook};
+use throng_core::values::formula::unguarded;
+use throng_core::values::raw::{RawBatch, Token};
 
 /// Lines read at a time.
 const AT_A_TIME: usize = 10_000;

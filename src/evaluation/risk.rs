@@ -6,9 +6,9 @@
 use super::original::Original;
 use super::released::{Origin, ReleasedGroup};
 use crate::anonymity::planner::GroupShape;
-use crate::records::codebook::CellId;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::CellId;
 
 /// The risk of the lines of one group.
 #[derive(Clone, Debug, Serialize)]

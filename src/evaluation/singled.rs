@@ -5,11 +5,11 @@
 
 use super::original::Original;
 use super::released::{Origin, ReleasedGroup};
-use crate::counting::{AttributeSet, ColumnsError, CountedTable};
-use crate::records::subject::NO_SUBJECT;
-use crate::risk::qid::{Question, Strategy, search};
 use std::collections::HashMap;
 use std::time::Duration;
+use throng_core::values::subject::NO_SUBJECT;
+use throng_risk::counting::{AttributeSet, ColumnsError, CountedTable};
+use throng_risk::qid::{Question, Strategy, search};
 
 /// What a search has come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

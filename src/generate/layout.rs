@@ -2,8 +2,8 @@
 //!
 //! Texts are this crate's own and need no escaping: printable ASCII without quotes and backslashes.
 
-use crate::records::moment::{DAY, date};
 use std::io::Write as _;
+use throng_core::values::moment::{DAY, date};
 
 /// How a record looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::release::sink::Rejected;
-use crate::telemetry::Label;
+use crate::telemetry::{Label, stage_of};
 
 /// The report on one refused record. No field can hold a value of the record: stage and reason are of closed lists, topic and
 /// attribute are names from the configuration and the schema.
@@ -34,7 +34,7 @@ impl<'a> DeadLetter<'a> {
             partition: coordinate.partition,
             offset: coordinate.offset,
             element: coordinate.index(),
-            stage: reason.stage().as_str(),
+            stage: stage_of(*reason).as_str(),
             reason: reason.as_str(),
             attribute: attribute.map(|attribute| attributes[attribute].as_str()),
             batch,
@@ -65,8 +65,8 @@ impl<'a> DeadLetter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::raw::Coordinate;
     use crate::telemetry::RejectionReason;
+    use throng_core::values::raw::Coordinate;
 
     #[test]
     fn a_letter_names_place_and_reason() {

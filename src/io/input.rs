@@ -2,10 +2,10 @@
 
 use crate::config::Config;
 use crate::io::file::LongRows;
-use crate::records::raw::{Coordinate, RawBatch};
 use crate::release::sink::Rejected;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// A partition: the number of its topic among those of the source, and its own. A file is partition (0, 0).
 pub type Place = (u16, i32);

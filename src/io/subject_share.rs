@@ -1,11 +1,11 @@
 //! Share of a batch that one subject may fill, so that a single sender cannot end batches for everybody.
 
 use super::input::{InputBatch, Limits, Place};
-use crate::records::raw::{Mark, Token};
-use crate::records::schema::SubjectAttribute;
-use crate::records::subject::canonical_name;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
+use throng_core::values::raw::{Mark, Token};
+use throng_core::values::schema::SubjectAttribute;
+use throng_core::values::subject::canonical_name;
 
 /// Rows and bytes of values that a subject has in a batch.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,10 +1,10 @@
 use super::*;
-use crate::records::raw::{Coordinate, RawBatch};
-use crate::records::schema::Schema;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_core::values::schema::Schema;
 
 /// Attributes of the rows here: the subject and a value.
 const WIDTH: usize = 2;

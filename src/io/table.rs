@@ -22,13 +22,13 @@ use spilling::Spilling;
 
 use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, Standing};
 use crate::codec::{Field, Unknown};
-use crate::records::based::Resolved;
-use crate::records::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
-use crate::records::numbers::RecordNumbers;
-use crate::records::raw::{Coordinate, RawBatch, Token};
-use crate::records::schema::{Attribute, Origin, Role, Schema};
-use crate::records::shapes::{Shape, shape_of};
 use crate::telemetry::RejectionReason;
+use throng_core::values::based::Resolved;
+use throng_core::values::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
+use throng_core::values::numbers::RecordNumbers;
+use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::schema::{Attribute, Origin, Role, Schema};
+use throng_core::values::shapes::{Shape, shape_of};
 
 /// Bytes of the cells of one batch, and cells.
 const BATCH_BYTES: u64 = 16 << 20;

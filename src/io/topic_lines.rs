@@ -2,13 +2,13 @@
 
 use super::kafka::sampled::Sampled;
 use super::message::{Message, Messages, Undecoded};
-use crate::records::raw::{Coordinate, RawBatch, Token};
 use crate::telemetry::RejectionReason;
 use rdkafka::message::{Message as _, OwnedMessage};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use throng_core::values::raw::{Coordinate, RawBatch, Token};
 
 /// The cell of a whole value and that of a whole key, in what [`TopicLines`] decodes.
 pub const VALUE: usize = 0;

@@ -8,10 +8,10 @@
 use super::verified::Verified;
 use super::violation::DataSetRefusal;
 use crate::codec::LineLayout;
-use crate::records::canonical::{Canonical, Rounding, Typing};
-use crate::records::raw::Token;
-use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::canonical::{Canonical, Rounding, Typing};
+use throng_core::values::raw::Token;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// What the verifier knows of one micro-aggregated attribute.
 pub struct AggregateTerms<'a> {
@@ -103,7 +103,7 @@ fn ticks(text: &str, decimals: u32) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::canonical::{Missing, Type};
+    use throng_core::values::canonical::{Missing, Type};
 
     fn verdict(shown: &str, texts: &[&str]) -> Result<(), &'static str> {
         let typing = Typing {
@@ -111,8 +111,8 @@ mod tests {
             kind: Type::Float,
             rounding: Rounding::Step { ticks: 5, decimals: 1 },
             missing: Missing::new(None, true),
-            spelling: crate::records::spelling::Spelling::default(),
-            dates: crate::records::dates::Dates::default(),
+            spelling: throng_core::values::spelling::Spelling::default(),
+            dates: throng_core::values::dates::Dates::default(),
             conversion: None,
             decimal_comma: false,
             zone: None,

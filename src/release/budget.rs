@@ -7,9 +7,9 @@
 use super::given::Given;
 use super::violation::Violation;
 use crate::anonymity::treatment::crowd::NO_SUBJECT;
-use crate::ledger::per_subject::LedgerAt;
-use crate::ledger::supporters::SupportDelta;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::ledger::per_subject::LedgerAt;
+use throng_core::ledger::supporters::SupportDelta;
 
 /// Whom each row counts for, where tenure is asked for; none where all count.
 pub(super) fn settled(subjects: &[u64], ledger: LedgerAt<'_>) -> Option<Vec<u64>> {

@@ -3,9 +3,9 @@
 use super::protected::ProtectedTerms;
 use super::repetition::LineLimit;
 use crate::codec::LineLayout;
-use crate::ledger::per_subject::LedgerAt;
-use crate::records::codebook::{Code, Codebook};
-use crate::records::holders::Holders;
+use throng_core::ledger::per_subject::LedgerAt;
+use throng_core::values::codebook::{Code, Codebook};
+use throng_core::values::holders::Holders;
 
 /// What the verifier knows of a group.
 pub struct GroupTerms {

@@ -14,10 +14,10 @@
 
 use super::given::{Basis, Given, GroupTerms};
 use super::violation::Violation;
-use crate::records::codebook::Codebook;
-use crate::records::holders::Holders;
-use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::Codebook;
+use throng_core::values::holders::Holders;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// What the lines of one run show of the sensitive attributes of their group.
 pub(super) struct Run<'a> {

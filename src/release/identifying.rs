@@ -45,8 +45,8 @@ fn is_uuid(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::shapes;
     use proptest::prelude::*;
+    use throng_core::values::shapes;
 
     #[test]
     fn identifiers_are_seen() {
@@ -73,7 +73,7 @@ mod tests {
         fn nothing_is_refused_that_would_not_be_hidden(
             text in "(mailto:|tel:|urn:uuid:)?([a-z._-]{1,6}@[a-z0-9]{1,4}(\\.[a-z0-9]{1,4}){0,2}|https?://[a-z./_-]{0,9}|\\+[0-9]{6,16}|[0-9a-fA-F]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[ -~]{0,30})"
         ) {
-            let json = crate::records::json::quoted(&text);
+            let json = throng_core::values::json::quoted(&text);
             if names_somebody(&json) {
                 prop_assert!(shapes::within(&json).is_some(), "{}", json);
             }

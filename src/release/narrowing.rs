@@ -11,10 +11,10 @@
 
 use super::given::{Basis, Given, NarrowingTerms};
 use super::violation::Violation::{self, Narrowed};
-use crate::records::codebook::{Code, Codebook};
-use crate::records::digest::BuildClassKeyHash;
-use crate::records::subject::NO_SUBJECT;
 use hashbrown::HashMap;
+use throng_core::values::codebook::{Code, Codebook};
+use throng_core::values::digest::BuildClassKeyHash;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// Judges the classes of one group. `printed` are the class of every line and its row; `base` names the group's classes.
 pub(super) fn judge(

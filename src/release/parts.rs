@@ -18,12 +18,12 @@ use super::given::{Given, GroupTerms};
 use super::verified::{Risk, Verified};
 use super::verify::{Refusal, Violation, verify};
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::ledger::per_subject::Ledger;
-use crate::records::codebook::Codebook;
-use crate::records::digest::BuildClassKeyHash;
-use crate::records::holders::Holders;
-use crate::records::subject::NO_SUBJECT;
 use hashbrown::{HashMap, HashSet};
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::BuildClassKeyHash;
+use throng_core::values::holders::Holders;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// What is said of all lines together before any of them is seen.
 #[derive(Clone, Debug, Default)]

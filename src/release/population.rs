@@ -8,8 +8,8 @@
 use super::verified::Verified;
 use super::violation::DataSetRefusal;
 use crate::codec::LineLayout;
-use crate::records::codebook::Codebook;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::Codebook;
 
 /// What every class must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,11 +7,11 @@
 //! divided too, so that any division found is as good as another. Written apart from the treatment, which chooses the cuts.
 
 use super::violation::Violation::{self, NotInRange, Overlap, UnknownCell};
-use crate::records::codebook::{ABSENT, Code, Codebook, NULL, UNCOVERED};
-use crate::records::decimal::floor_ticks;
-use crate::records::hierarchy::Ruler;
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{ABSENT, Code, Codebook, NULL, UNCOVERED};
+use throng_core::values::decimal::floor_ticks;
+use throng_core::values::hierarchy::Ruler;
 
 /// The quasi cells of a class, and rows that print them.
 pub(super) struct RangeLine<'a> {

@@ -9,10 +9,10 @@ use super::verified::{Crowd, Risk};
 use super::violation::Violation;
 use super::{budget, hidden, identifying::names_somebody, invariants, narrowing, protected};
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
-use crate::records::digest::{BuildClassKeyHash, value_number};
-use crate::records::subject::NO_SUBJECT;
 use hashbrown::HashMap;
 use std::collections::HashSet;
+use throng_core::values::digest::{BuildClassKeyHash, value_number};
+use throng_core::values::subject::NO_SUBJECT;
 
 /// What the recount of a group leads to.
 pub(super) struct GroupCount {

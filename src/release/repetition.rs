@@ -6,9 +6,9 @@
 
 use super::violation::Violation;
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::ledger::said::{Said, said_key};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use throng_core::ledger::said::{Said, said_key};
 
 /// How many lines of one subject may leave in a group. Who names nobody counts as one subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

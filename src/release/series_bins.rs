@@ -1,7 +1,7 @@
 //! Recount of shares of intervals (docs/methods.md §13): intervals are read from their labels, and members are compared with their ends.
 
-use crate::records::decimal::exact;
-use crate::records::hierarchy::{Cuts, Ruler};
+use throng_core::values::decimal::exact;
+use throng_core::values::hierarchy::{Cuts, Ruler};
 
 /// Value of a member, and whether it is carried over.
 pub(super) type Member = (f64, bool);
@@ -116,7 +116,7 @@ fn tolerance((value, is_carried): Member, ruler: &Ruler) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::canonical::Rounding;
+    use throng_core::values::canonical::Rounding;
 
     fn widths() -> Ruler {
         Ruler::of_widths(true, Rounding::None, (-10.0, 40.0), 0.0, &[5.0, 10.0]).expect("widths")

@@ -3,9 +3,9 @@ use super::*;
 use crate::anonymity::series::{
     CohortTerms, NoiseTerms, NoisyStatistic, Readings, SeriesProposal, SeriesState, Signal, epsilon_of, propose, rho_of,
 };
-use crate::records::digest::mix;
 use proptest::prelude::*;
 use std::sync::Arc;
+use throng_core::values::digest::mix;
 
 const MONDAY: i64 = 1_772_409_600_000;
 

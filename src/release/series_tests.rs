@@ -7,10 +7,10 @@ use super::*;
 use crate::anonymity::series::{
     CohortTerms, DAY_MS, MeanStatistic, MomentStatistic, MomentTerms, Signal, Totals, propose,
 };
-use crate::records::canonical::Rounding;
-use crate::records::digest::mix;
-use crate::records::hierarchy::Ruler;
 use proptest::prelude::*;
+use throng_core::values::canonical::Rounding;
+use throng_core::values::digest::mix;
+use throng_core::values::hierarchy::Ruler;
 
 const HALF_DAY: i64 = DAY_MS / 2;
 

@@ -12,9 +12,9 @@ use super::forced_pairs::{Counting, Fragments, Records, judge};
 use super::given::{Basis, GroupTerms};
 use super::repetition::{Carriers, LineLimit};
 use super::violation::Violation;
-use crate::records::codebook::{Codebook, SUPPRESSED};
-use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{Codebook, SUPPRESSED};
+use throng_core::values::subject::NO_SUBJECT;
 
 /// The attributes that stand in several groups, ascending.
 pub(super) fn attributes(terms: &[GroupTerms]) -> Vec<usize> {

@@ -2,9 +2,9 @@
 
 use super::verified::Verified;
 use crate::anonymity::series::{SeriesChanges, SeriesState, Terms};
-use crate::records::raw::Coordinate;
 use crate::telemetry::RejectionReason;
 use std::time::Duration;
+use throng_core::values::raw::Coordinate;
 
 /// A record that could not be treated: coordinates and a reason, nothing of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]

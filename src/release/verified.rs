@@ -2,7 +2,7 @@
 
 use super::series::VerifiedSeries;
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::ledger::delta::LedgerDelta;
+use throng_core::ledger::delta::LedgerDelta;
 
 /// Verified fragments, sorted by their encoded bytes: group after group, or of all groups together where their rows are joined.
 #[derive(Debug)]

@@ -25,10 +25,10 @@ use super::shared::{self, Parts, free, reach};
 use super::verified::{Release, Verified};
 pub use super::violation::{DataSetRefusal, Refusal, Violation};
 use crate::anonymity::treatment::proposal::ProposedGroup;
-use crate::ledger::delta::LedgerDelta;
-use crate::ledger::per_subject::LedgerAt;
-use crate::records::codebook::Codebook;
 use rayon::prelude::*;
+use throng_core::ledger::delta::LedgerDelta;
+use throng_core::ledger::per_subject::LedgerAt;
+use throng_core::values::codebook::Codebook;
 
 /// Verifies the `proposed` groups over the rows that are `given`, for crowds of `k`. `ledger` is what is remembered of each
 /// subject: its lines, its tenure and its budget. No class counts anybody from it.

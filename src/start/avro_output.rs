@@ -3,9 +3,9 @@
 use super::output_names::schema_name;
 use crate::codec::CellKind;
 use crate::config::Config;
-use crate::records::canonical::Type;
-use crate::records::schema::Attribute;
 use serde_json::{Value, json};
+use throng_core::values::canonical::Type;
+use throng_core::values::schema::Attribute;
 
 /// The Avro schema of lines with one cell for each of `attributes`: every column is a union with null (what is missing) and string
 /// (a text that stands for several values, or `"*"`).

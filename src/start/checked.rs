@@ -13,11 +13,11 @@ use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::series::Terms;
 use crate::codec::TypedGroup;
 use crate::config::{Config, Format, Problem, SinkKind, SourceKind, Used};
-use crate::records::formula::needs_guard;
-use crate::records::schema::Schema;
 use crate::telemetry::Telemetry;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::formula::needs_guard;
+use throng_core::values::schema::Schema;
 
 /// A stream's configuration with its schema, groups and privacy models. `throng check` makes the same one as
 /// `throng run`: what the one finds nothing wrong with, the other starts with.

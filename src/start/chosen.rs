@@ -11,14 +11,14 @@ use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::shared::choose;
 use crate::anonymity::planner::{GroupShape, PlannerSettings};
 use crate::config::{Config, Group, Grouping, Plan, Problem};
-use crate::counting::{AttributeSet, ColumnsError, CountedTable};
-use crate::records::codebook::Code;
-use crate::records::schema::{Changes, Role, Schema};
-use crate::records::subject::NO_SUBJECT;
-use crate::records::window::Window;
-use crate::risk::qid::{self, Borders, Question, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use throng_core::values::codebook::Code;
+use throng_core::values::schema::{Changes, Role, Schema};
+use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::window::Window;
+use throng_risk::counting::{AttributeSet, ColumnsError, CountedTable};
+use throng_risk::qid::{self, Borders, Question, Strategy};
 
 /// Records that groups are chosen from at most: the first of the file.
 const READ: usize = 50_000;

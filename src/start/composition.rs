@@ -5,8 +5,8 @@ use super::sampling::{Read, typical};
 use crate::anonymity::microaggregation::Resolution;
 use crate::anonymity::planner::coverage::{Standing, standings};
 use crate::config::{Config, Preset, Problem, Treat, TreatmentRule, ValueKind};
-use crate::records::canonical::Type;
-use crate::records::schema::{Attribute, Schema, Treatment};
+use throng_core::values::canonical::Type;
+use throng_core::values::schema::{Attribute, Schema, Treatment};
 
 /// Records that attributes are measured on: the first of the file, fewer the more pairs of attributes there are.
 const MEASURED: std::ops::RangeInclusive<usize> = 1_000..=10_000;
@@ -182,7 +182,7 @@ fn records(config: &Config, schema: &Schema, file: &str, most: usize) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::schema::Role;
+    use throng_core::values::schema::Role;
 
     fn schema() -> Schema {
         let text = "name = \"t\"\n[[attribute]]\nname = \"age\"\ntype = \"integer\"\n[[attribute]]\nname = \"town\"\ntype = \"string\"\n\

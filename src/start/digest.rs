@@ -1,10 +1,10 @@
 //! The digest of a policy: what decides which cells of a record leave, as one number that everybody can name.
 
 use crate::config::Config;
-use crate::records::schema::{Changes, Schema};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fmt;
+use throng_core::values::schema::{Changes, Schema};
 
 /// SHA-256 of a policy, in lower-case hex where it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

@@ -10,13 +10,13 @@ use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::identifiers::profile_of;
 use crate::config::{Config, SourceKind};
 use crate::io::file::is_at_rest;
-use crate::records::codebook::{Code, Codebook};
-use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
-use crate::records::shapes::Shape;
-use crate::risk::identifiers::{Category, Judgement, Reason, Rule};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::codebook::{Code, Codebook};
+use throng_core::values::schema::{Attribute, Changes, Role, Schema, Type};
+use throng_core::values::shapes::Shape;
+use throng_risk::identifiers::{Category, Judgement, Reason, Rule};
 
 /// Records of a file that are looked at before a run.
 const LOOKED_AT: usize = 1000;
@@ -173,8 +173,8 @@ pub fn shape_title(shape: Shape) -> &'static str {
 mod tests {
     use super::*;
     use crate::anonymity::plan::Pace;
-    use crate::records::digest::DigestKey;
-    use crate::records::raw::Token;
+    use throng_core::values::digest::DigestKey;
+    use throng_core::values::raw::Token;
 
     fn told(role: &str, kind: &str, value: impl Fn(usize) -> String, rows: usize) -> Option<String> {
         let text = format!("name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"{kind}\"\nrole = \"{role}\"\n");

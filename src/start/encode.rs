@@ -1,14 +1,14 @@
 //! From raw tokens to codes: the typed, rounded, dictionary-encoded batch.
 
 use crate::io::input::InputBatch;
-use crate::records::based::Resolved;
-use crate::records::codebook::{ABSENT, Codebook, NULL};
-use crate::records::schema::Schema;
-use crate::records::subject::{Subjects, coordinate_subject};
-use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::telemetry::RejectionReason;
 use rayon::prelude::*;
+use throng_core::values::based::Resolved;
+use throng_core::values::codebook::{ABSENT, Codebook, NULL};
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::{Subjects, coordinate_subject};
+use throng_core::values::table::Batch;
 
 /// Encodes the rows of `input`; rows with a cell that its type cannot take are left out and returned as rejected.
 /// Identifiers and the subject are not encoded: nothing downstream ever sees them.

@@ -9,9 +9,9 @@ use super::output_names::{schema_name, text_name, written_under};
 use crate::codec::{BadProtobuf, CellKind, ProtobufSchema};
 use crate::config::{Config, Problem};
 use crate::io::registry::{FramedAs, WriterSchema};
-use crate::records::schema::{Attribute, Schema};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::schema::{Attribute, Schema};
 
 /// What numbers are taken from: behind those that Protobuf keeps for itself, and with a tag of four bytes at most.
 const OURS: std::ops::Range<u32> = 20_000..1 << 25;

@@ -3,14 +3,14 @@
 //! Attributes, counts and places; never a value.
 
 use crate::io::file::LongRows;
-use crate::records::codebook::{ABSENT, NULL};
-use crate::records::schema::{Attribute, Origin, Place, Schema};
-use crate::records::subject::NO_SUBJECT;
-use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::telemetry::RejectionReason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use throng_core::values::codebook::{ABSENT, NULL};
+use throng_core::values::schema::{Attribute, Origin, Place, Schema};
+use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::table::Batch;
 
 /// What the records of a stream had, as far as it tells whether schema and data fit together. It is part of the state: what is
 /// told at the end does not hang on where a process began.
@@ -239,8 +239,8 @@ impl Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::raw::Coordinate;
     use std::path::Path;
+    use throng_core::values::raw::Coordinate;
 
     const SCHEMA: &str = r#"
 name = "visits"

@@ -2,8 +2,8 @@
 
 use super::series::is_signal;
 use crate::config::{Cohort, Config, Grouping, Plan, Release, Rows, Series};
-use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
 use std::fmt;
+use throng_core::values::schema::{Attribute, Changes, Role, Schema, Type};
 
 /// Part that statistics over time need and the records lack.
 #[derive(Clone, Debug, PartialEq, Eq)]

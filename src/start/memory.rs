@@ -14,10 +14,10 @@
 use crate::codec::Limits as CodecLimits;
 use crate::config::{Config, MOST_VALUES, Problem, SinkKind, SourceKind, format_size};
 use crate::io::input::Limits;
-use crate::records::codebook::Codebook;
-use crate::records::schema::Schema;
-use crate::risk::adjacency::MAX_EDGES;
 use crate::telemetry::MemoryPart;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::schema::Schema;
+use throng_risk::adjacency::MAX_EDGES;
 
 /// Dictionaries there are at most: that of the stream, and the copies that a search for a plan and the exact re-check work on.
 pub const COPIES: u64 = 3;

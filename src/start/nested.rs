@@ -2,7 +2,7 @@
 
 use crate::codec::{Nesting, Step};
 use crate::config::{Config, OutputShape, Problem, Rows, SinkKind};
-use crate::records::schema::{Attribute, Origin, Place, Schema};
+use throng_core::values::schema::{Attribute, Origin, Place, Schema};
 
 /// The last place of an array that is written: what lies before it is written as `null`.
 const LAST_PLACE: usize = 99;

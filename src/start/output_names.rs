@@ -3,9 +3,9 @@
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Format, JOINED, Problem, Rows, SinkKind};
 use crate::io::registry::FramedAs;
-use crate::records::canonical::Type;
-use crate::records::schema::{Attribute, Schema};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::canonical::Type;
+use throng_core::values::schema::{Attribute, Schema};
 
 /// The kind of the schemas under which lines leave; none where they have none.
 pub fn written_under(config: &Config) -> Option<FramedAs> {

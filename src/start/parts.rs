@@ -5,10 +5,10 @@ use crate::codec::{AvroCodec, Field, JsonCodec, NumberCodec, ProtobufSchema, Tex
 use crate::config::{Config, Format, KeyFormat, Problem};
 use crate::io::message::Part;
 use crate::io::registry::{Access, Client, Framed, FramedAs, FramedJson, SchemaLookup, WantedFields};
-use crate::records::canonical::Type;
 use crate::telemetry::Telemetry;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::canonical::Type;
 
 /// How one part of a message is written down.
 #[derive(Clone, Copy, PartialEq)]

@@ -10,17 +10,17 @@ use crate::config::{Config, Format};
 use crate::io::file::{FileSource, SourceError};
 use crate::io::input::InputBatch;
 use crate::io::table::{Request, TableColumn, read};
-use crate::records::canonical::Canonical;
-use crate::records::codebook::{ABSENT, Codebook, NULL};
-use crate::records::dictionary::FIRST_VALUE;
-use crate::records::digest::DigestKey;
-use crate::records::raw::{RawBatch, Token};
-use crate::records::schema::{Schema, segments};
-use crate::records::subject::Subjects;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::canonical::Canonical;
+use throng_core::values::codebook::{ABSENT, Codebook, NULL};
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::schema::{Schema, segments};
+use throng_core::values::subject::Subjects;
 
 /// Records decoded at a time.
 const AT_A_TIME: usize = 10_000;
@@ -146,7 +146,8 @@ fn of_records(config: &Config, schema: &Schema, path: &Path) -> Beside {
         .zip(schema.subject)
         .map(|(column, a)| column.dictionary.texts().map(|text| person(schema, a, Token::Untyped(text))).collect());
     let people = |column: &TableColumn| {
-        let rows = column.codes.iter().enumerate().filter(|(_, code)| **code != crate::records::dictionary::ABSENT);
+        let rows =
+            column.codes.iter().enumerate().filter(|(_, code)| **code != throng_core::values::dictionary::ABSENT);
         match (schema.subject, subject.zip(who.as_ref())) {
             (None, _) => rows.count(),
             // Nobody knows of how many people these records are.

@@ -9,12 +9,12 @@ use crate::io::kafka::connection::Cluster;
 use crate::io::profiles::{
     Feed, FileOfProfiles, PERSON, People, ProfilesError, Table, TopicOfProfiles, WholeFile, join,
 };
-use crate::records::codebook::Codebook;
-use crate::records::schema::{Attribute, Origin, Schema, segments};
-use crate::records::subject::Subjects;
-use crate::records::table::Batch;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::schema::{Attribute, Origin, Schema, segments};
+use throng_core::values::subject::Subjects;
+use throng_core::values::table::Batch;
 
 /// A join with its place in the configuration.
 struct Asked<'a> {

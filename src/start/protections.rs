@@ -2,7 +2,7 @@
 
 use crate::anonymity::privacy::protection::{Protection, Requirement};
 use crate::config::{Config, Diversity, ModelKind, PrivacyModel, Problem};
-use crate::records::schema::{Role, Schema};
+use throng_core::values::schema::{Role, Schema};
 
 /// The protected attributes of a stream, in the order of the schema, each with everything that is asked of it.
 ///

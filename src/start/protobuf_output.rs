@@ -5,9 +5,9 @@ use super::field_numbers::Numbers;
 use super::output_names::{choice_name, schema_name, text_name};
 use crate::codec::CellKind;
 use crate::config::Config;
-use crate::records::schema::Attribute;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use throng_core::values::schema::Attribute;
 
 /// The Protobuf schema of lines with one cell for each of `attributes`, and the numbers of their fields (exact value and text).
 ///

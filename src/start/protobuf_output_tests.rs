@@ -3,10 +3,10 @@
 use super::*;
 use crate::codec::{LineFormat, LineLayout, TypedGroup};
 use crate::io::registry::WriterSchema;
-use crate::records::schema::Schema;
 use crate::start::field_numbers::own_number;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, Value};
 use std::path::Path;
+use throng_core::values::schema::Schema;
 
 fn attributes(names: &[(&str, &str)]) -> Schema {
     let each = |(name, kind): &(&str, &str)| format!("[[attribute]]\nname = {name:?}\ntype = {kind:?}\n");

@@ -4,8 +4,8 @@ use super::nested::{is_nested, nesting};
 use crate::codec::{self, Field, Limits, LineFormat};
 use crate::config::{Config, Format, Unknown};
 use crate::io::file;
-use crate::records::schema::{Origin, Schema};
 use crate::telemetry::WrittenAs;
+use throng_core::values::schema::{Origin, Schema};
 
 /// The attributes as the codecs see them in a file. What a topic's messages have around their values stands there under the
 /// attribute's name.

@@ -1,14 +1,15 @@
 //! The record schema of a configuration.
 
 use crate::config::{Config, Problem};
-use crate::records::schema::Schema;
 use std::sync::Arc;
+use throng_core::values::schema::Schema;
 
 /// Loads the record schema of a configuration.
 pub fn load_schema(config: &Config) -> Result<Arc<Schema>, Vec<Problem>> {
     Schema::load(&config.schema.file).map(Arc::new).map_err(|error| {
-        let own =
-            |p: crate::records::schema::Problem| Problem::new(p.file, p.place, p.message, "correct the record schema");
+        let own = |p: throng_core::values::schema::Problem| {
+            Problem::new(p.file, p.place, p.message, "correct the record schema")
+        };
         error.problems.into_iter().map(own).collect()
     })
 }

@@ -5,8 +5,8 @@ use crate::anonymity::series::{
     CohortTerms, Cycle, MAX_MOMENT_SIGNALS, MomentTerms, NoiseTerms, SeriesTerms, Signal, Terms,
 };
 use crate::config::{Config, Format, Problem, Series, SeriesCycle, SinkKind};
-use crate::records::hierarchy::{Hierarchy, Ruler};
-use crate::records::schema::{Attribute, Changes, Role, Schema, Type};
+use throng_core::values::hierarchy::{Hierarchy, Ruler};
+use throng_core::values::schema::{Attribute, Changes, Role, Schema, Type};
 
 /// Milliseconds after which a cohort is retired in which too few members are seen: 14 days.
 const IDLE_MS: i64 = 14 * 86_400_000;

@@ -2,7 +2,7 @@
 
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Config, Problem, Recoding, SinkKind};
-use crate::records::schema::{Attribute, Changes, Role, Schema};
+use throng_core::values::schema::{Attribute, Changes, Role, Schema};
 
 /// Attributes of one group that the counting guard can look through: 2^12 combinations.
 pub(super) const MAX_GUARDED: usize = 12;

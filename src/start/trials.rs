@@ -2,9 +2,9 @@
 
 use super::checked::Checked;
 use crate::config::{Config, PolicyTest, Problem, Rows};
-use crate::records::canonical::Type;
-use crate::records::schema::{Origin, Place, Schema};
 use serde_json::{Map, Value};
+use throng_core::values::canonical::Type;
+use throng_core::values::schema::{Origin, Place, Schema};
 
 /// Every problem of the tests: cells of attributes that never leave, or not together.
 pub fn problems(checked: &Checked) -> Vec<Problem> {

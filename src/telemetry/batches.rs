@@ -5,7 +5,7 @@ use super::labels::{
     SuppressionReason, WrittenAs,
 };
 use super::metrics::{Metrics, clamped};
-use super::reason::RejectionReason;
+use super::reason::{RejectionReason, stage_of};
 use super::report::BatchReport;
 use super::status::Telemetry;
 
@@ -173,7 +173,7 @@ impl BatchAborted {
 fn note_dead_letters(reason: RejectionReason, records: u64, telemetry: &Telemetry) {
     telemetry.metrics().dead_letters.of(reason).inc_by(records);
     if telemetry.may_log("record_dead_lettered", reason.as_str()) {
-        let (stage, remedy, reason) = (reason.stage().as_str(), reason.remedy(), reason.as_str());
+        let (stage, remedy, reason) = (stage_of(reason).as_str(), reason.remedy(), reason.as_str());
         tracing::warn!(stage, reason, remedy, records, "records could not be read; their coordinates are dead letters");
     }
 }

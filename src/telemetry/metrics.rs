@@ -4,7 +4,7 @@ use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, MemoryPart, Outcome, PartitionChange,
     Picture, QidSize, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage, Statistic, SuppressionReason, WrittenAs,
 };
-use super::reason::RejectionReason;
+use super::reason::{RejectionReason, stage_of};
 use prometheus::core::Collector;
 use prometheus::{
     Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
@@ -281,7 +281,7 @@ impl Metrics {
         Self {
             flow: Flow::new(&shelf),
             dead_letters: PerLabel::new(|reason: RejectionReason| {
-                dead_letters.with_label_values(&[reason.stage().as_str(), reason.as_str()])
+                dead_letters.with_label_values(&[stage_of(reason).as_str(), reason.as_str()])
             }),
             fragments: groups.map(|group| fragments.with_label_values(&[group])).collect(),
             quality: Quality::new(&shelf),

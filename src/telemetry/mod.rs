@@ -40,7 +40,7 @@ pub use people::{
     ProfilesRead, SubjectsErased,
 };
 pub use plans::{DeviceUsed, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost};
-pub use reason::RejectionReason;
+pub use reason::{RejectionReason, stage_of};
 pub use report::{
     BatchReport, CrowdPicture, RecordShare, Represented, RiskPicture, SeriesPublished, SeriesRecords, StageSeconds,
     TooFewBuckets, Totals,

@@ -1,7 +1,7 @@
 //! Reasons in words, for pages, summaries and reports: of records of which nothing was released, and of dead letters.
 
 use super::labels::{Label, Stage, SuppressionReason};
-use std::fmt;
+pub use throng_core::values::rejection::RejectionReason;
 
 impl SuppressionReason {
     /// The reason in words, behind "suppressed:".
@@ -20,168 +20,11 @@ impl SuppressionReason {
     }
 }
 
-/// Why a record could not be read, or does not fit the schema. It has no place for a value of the record, so it may be
-/// logged, counted and sent as a dead letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RejectionReason {
-    /// Not JSON.
-    MalformedJson,
-    /// Bytes that are no text, and text keys with control characters.
-    NotUtf8,
-    /// Longer than `max_record_bytes`.
-    Oversized,
-    /// Nested deeper than `max_depth`.
-    TooDeep,
-    /// A key twice in one object: which of the two counts would be a guess.
-    DuplicateKey,
-    /// JSON, but no object.
-    NotAnObject,
-    /// Nothing but white space.
-    Empty,
-    /// A CSV row with more or fewer fields than the header.
-    RaggedRow,
-    /// A CSV row whose quotes do not close.
-    MalformedRow,
-    /// The record schema does not know it, and `schema.unknown` is `refuse`.
-    UnknownAttribute,
-    /// A value that the type of its attribute cannot take: NaN, an infinity and text beyond the limit among them.
-    WrongType,
-    /// Bytes that are not what their Avro schema says.
-    MalformedAvro,
-    /// Bytes that are not what their Protobuf schema says.
-    MalformedProtobuf,
-    /// A message without the magic byte and the schema's number that a registry's clients put before a record.
-    BrokenFrame,
-    /// A message whose schema the registry does not know, or which cannot be used.
-    UnknownSchema,
-    /// The schema under which a message was written has no field of an attribute.
-    MissingField,
-    /// The array whose elements are records (`explode` of the schema) is not there, null or empty.
-    NoElements,
-    /// It has more than 10,000 elements, or too much around them.
-    TooManyElements,
-    /// What stands in its place is no array.
-    NotAnArray,
-    /// JSON that stops before its end (inside a number it may be called malformed). Counted as [`Self::MalformedJson`].
-    Truncated,
-    /// More text after the record's closing brace. Counted as [`Self::MalformedJson`].
-    TrailingText,
-}
-
-impl RejectionReason {
-    /// Its own name: that of the label, but for the two that are counted under another.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MalformedJson => "malformed_json",
-            Self::NotUtf8 => "not_utf8",
-            Self::Oversized => "oversized",
-            Self::TooDeep => "too_deep",
-            Self::DuplicateKey => "duplicate_key",
-            Self::NotAnObject => "not_an_object",
-            Self::Empty => "empty",
-            Self::RaggedRow => "ragged_row",
-            Self::MalformedRow => "malformed_row",
-            Self::UnknownAttribute => "unknown_attribute",
-            Self::WrongType => "wrong_type",
-            Self::Truncated => "truncated",
-            Self::TrailingText => "trailing_text",
-            Self::MalformedAvro => "malformed_avro",
-            Self::MalformedProtobuf => "malformed_protobuf",
-            Self::BrokenFrame => "broken_frame",
-            Self::UnknownSchema => "unknown_schema",
-            Self::MissingField => "missing_field",
-            Self::NoElements => "no_elements",
-            Self::TooManyElements => "too_many_elements",
-            Self::NotAnArray => "not_an_array",
-        }
-    }
-
-    /// The reason in words, behind "dead-lettered:".
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::MalformedJson => "they are not JSON",
-            Self::NotUtf8 => "they are not UTF-8",
-            Self::Oversized => "they are longer than source.max_record_bytes",
-            Self::TooDeep => "they are nested deeper than 32",
-            Self::DuplicateKey => "a key comes twice",
-            Self::NotAnObject => "they are JSON, but no objects",
-            Self::Empty => "they are empty",
-            Self::RaggedRow => "they have more or fewer fields than the header",
-            Self::MalformedRow => "a quote is not closed",
-            Self::UnknownAttribute => "they have an attribute that the schema does not know",
-            Self::WrongType => "a value is not of the type of the schema",
-            Self::MalformedAvro => "they do not fit their Avro schema",
-            Self::MalformedProtobuf => "they do not fit their Protobuf schema",
-            Self::BrokenFrame => "the number of a registry's schema is missing",
-            Self::UnknownSchema => "the registry does not know their schema, or it cannot be used",
-            Self::MissingField => "their schema lacks a field of an attribute",
-            Self::NoElements => "the array of records is missing or empty",
-            Self::TooManyElements => "the array of records is too long",
-            Self::NotAnArray => "the place of the array of records holds something else",
-            Self::Truncated => "they end early",
-            Self::TrailingText => "more text follows the record",
-        }
-    }
-
-    /// The reason under which it is counted and sent: metrics and dead letters have one for all JSON that cannot be parsed.
-    #[must_use]
-    pub const fn counted_as(self) -> Self {
-        match self {
-            Self::Truncated | Self::TrailingText => Self::MalformedJson,
-            other => other,
-        }
-    }
-
-    /// What the operator may do about it; empty where the name says enough.
-    pub const fn remedy(self) -> &'static str {
-        match self {
-            Self::MalformedJson => {
-                "one JSON object a record, and one record a line or message (jq -c .); name the format if it is another (csv, parquet)"
-            }
-            Self::Truncated => {
-                "it ends before the record does: NDJSON has one record a line (pretty-printed JSON: jq -c .)"
-            }
-            Self::TrailingText => "there is more after the record: NDJSON has one record a line (jq -c .)",
-            Self::NotUtf8 => {
-                "send UTF-8 (of a file: iconv -t UTF-8), and nothing compressed; name the format of keys that are numbers or frames (source.key_format)"
-            }
-            Self::NotAnObject => "a record is a JSON object: send the records of an array one by one (jq -c '.[]')",
-            Self::DuplicateKey => "a key may be in an object once: which of two counts would be a guess",
-            Self::RaggedRow => "as many fields as the header has: quote fields that hold the separator",
-            Self::MalformedRow => "close the quotes, and double those inside a field",
-            Self::UnknownAttribute => "add it to the schema, or set schema.unknown = \"drop\"",
-            Self::MalformedAvro => {
-                "send records of their schema; plain Avro (without a registry) needs the very schema of its writer"
-            }
-            Self::MalformedProtobuf => {
-                "send records of their schema, without groups; plain Protobuf (without a registry) needs the message of its writer"
-            }
-            Self::BrokenFrame => {
-                "send what a registry's serializer writes (a zero byte and the schema's number come first), or remove the registry from the configuration"
-            }
-            Self::UnknownSchema => "register the schema under which it was written, in the format that is configured",
-            Self::MissingField => {
-                "set `optional = true` on the attribute if older records lack it, or give its new place in the schema"
-            }
-            Self::NoElements => "send messages with elements, or correct `explode` of the schema",
-            Self::TooManyElements => {
-                "send shorter messages, or raise batch.max_bytes where much stands around the elements"
-            }
-            Self::NotAnArray => "correct `explode` of the schema: it leads to an array",
-            Self::WrongType => {
-                "correct the records, or the types of the schema (of dates, `format` or `epoch`; of dates without a day, such as 2024-05, `round = \"month\"` or `\"year\"`; of NaN and infinities, `missing`)"
-            }
-            _ => "",
-        }
-    }
-
-    /// The stage that refuses a record for this reason.
-    pub const fn stage(self) -> Stage {
-        match self {
-            Self::WrongType => Stage::Encode,
-            _ => Stage::Decode,
-        }
+/// Returns the stage that rejects a record for this reason.
+pub const fn stage_of(reason: RejectionReason) -> Stage {
+    match reason {
+        RejectionReason::WrongType => Stage::Encode,
+        _ => Stage::Decode,
     }
 }
 
@@ -215,13 +58,6 @@ impl Label for RejectionReason {
 
     fn index(self) -> usize {
         self.counted_as() as usize
-    }
-}
-
-/// Its own name.
-impl fmt::Display for RejectionReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

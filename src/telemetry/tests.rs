@@ -124,7 +124,7 @@ fn every_series_is_there_from_the_start_and_zero() {
         assert_eq!(self::outcome(&text, outcome).to_bits(), 0f64.to_bits(), "{outcome}");
     }
     for reason in RejectionReason::ALL {
-        let name = format!("throng_dead_letters_total{{reason=\"{reason}\",stage=\"{}\"}}", reason.stage());
+        let name = format!("throng_dead_letters_total{{reason=\"{reason}\",stage=\"{}\"}}", stage_of(*reason));
         assert_eq!(sample(&text, &name).to_bits(), 0f64.to_bits());
     }
     for stage in Stage::ALL {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
 use throng::codec::CatalogGroup;
-use throng::records::codebook::Codebook;
-use throng::records::digest::DigestKey;
-use throng::records::raw::Token;
-use throng::records::schema::{Role, Schema};
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::{Role, Schema};
 
 const SCHEMA: &str = r#"
 name = "people"

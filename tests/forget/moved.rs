@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use throng::config::Tuning;
 use throng::daemon::engine::Settling;
 use throng::daemon::erasure::{ErasureRequest, NamedSubjects, Receipt};
-use throng::records::raw::Token;
+use throng_core::values::raw::Token;
 
 const NOW: i64 = 1_700_000_000_000;
 const SCHEMA: &str = "name = \"moved\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\

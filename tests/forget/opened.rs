@@ -7,12 +7,12 @@ use std::sync::Arc;
 use throng::anonymity::treatment::names::{class_base, turn_name};
 use throng::config::Config;
 use throng::daemon::state::seal::Keys;
-use throng::ledger::said::said_key;
-use throng::ledger::supporters::supporter_key;
-use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::raw::Token;
-use throng::records::subject::Subjects;
 use throng::start::checked::Checked;
+use throng_core::ledger::said::said_key;
+use throng_core::ledger::supporters::supporter_key;
+use throng_core::values::digest::{DigestKey, NameDigest};
+use throng_core::values::raw::Token;
+use throng_core::values::subject::Subjects;
 
 /// Every value of a database, opened, with its key before it.
 pub struct Opened {

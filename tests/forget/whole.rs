@@ -12,10 +12,10 @@ use throng::daemon::engine::Settling;
 use throng::daemon::erasure::{ErasureError, ErasureRequest, NamedSubjects, Receipt};
 use throng::daemon::state::seal::Keys;
 use throng::daemon::state::store::{Recovered, Store};
-use throng::ledger::per_subject::Ledger;
-use throng::records::codebook::Codebook;
-use throng::records::digest::DigestKey;
-use throng::records::schema::Schema;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::schema::Schema;
 
 const NOW: i64 = 1_700_000_000_000;
 

@@ -17,10 +17,10 @@ use support::kafka::{Broker, Record, unique};
 use support::ports::free_port;
 use support::registry::{Registry, client};
 use throng::codec::{Field, JsonCodec, Limits};
-use throng::records::based::Resolved;
-use throng::records::canonical::Canonical;
-use throng::records::raw::{Coordinate, RawBatch};
-use throng::records::schema::{Origin, Schema};
+use throng_core::values::based::Resolved;
+use throng_core::values::canonical::Canonical;
+use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_core::values::schema::{Origin, Schema};
 
 #[test]
 fn avro_in_the_frames_of_a_registry_comes_and_leaves() {
@@ -278,7 +278,7 @@ fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
     let at = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
     JsonCodec::new(&fields, Limits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
     let resolved = Resolved::of(&batch, &schema.attributes);
-    let cell = |row: usize, (i, attribute): (usize, &std::sync::Arc<throng::records::schema::Attribute>)| {
+    let cell = |row: usize, (i, attribute): (usize, &std::sync::Arc<throng_core::values::schema::Attribute>)| {
         let mut text = String::new();
         let (cells, column) = resolved.as_ref().and_then(|resolved| resolved.column(i)).unwrap_or((&batch, i));
         match attribute.typing.canonical(cells.token(row, column), &mut text).expect("of its type") {

@@ -3,8 +3,8 @@
 use crate::hidden::small::{Bench, ILLNESSES};
 use std::collections::{BTreeMap, BTreeSet};
 use throng::anonymity::treatment::proposal::ProposedGroup;
-use throng::records::codebook::{CellId, SUPPRESSED};
-use throng::records::table::Batch;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
+use throng_core::values::table::Batch;
 
 /// A record. Subject 0 is nobody.
 #[derive(Clone, Debug)]

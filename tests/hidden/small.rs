@@ -11,17 +11,17 @@ use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
 use throng::codec::LineFormat;
-use throng::ledger::per_subject::Ledger;
-use throng::records::codebook::{CellId, Codebook};
-use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::holders::Holders;
-use throng::records::raw::Coordinate;
-use throng::records::schema::Schema;
-use throng::records::table::Batch;
 use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verified::Verified;
 use throng::release::verify::{Refusal, verify};
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::{CellId, Codebook};
+use throng_core::values::digest::{DigestKey, NameDigest};
+use throng_core::values::holders::Holders;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::Schema;
+use throng_core::values::table::Batch;
 
 const SCHEMA: &str = r#"
 name = "small"
@@ -170,7 +170,7 @@ impl Bench {
     /// The cell of a row on its own, or suppressed.
     pub fn cell(&self, batch: &Batch, row: usize, attribute: usize, cell: Cell) -> CellId {
         match cell {
-            Cell::Star => throng::records::codebook::SUPPRESSED,
+            Cell::Star => throng_core::values::codebook::SUPPRESSED,
             Cell::Own => self.books[attribute].cell(batch.columns[attribute][row], 0),
         }
     }

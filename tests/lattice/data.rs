@@ -5,10 +5,10 @@ use std::sync::Arc;
 use throng::anonymity::domain::Domain;
 use throng::anonymity::lattice::coding;
 use throng::anonymity::lattice::table::{Records, Table};
-use throng::records::codebook::Codebook;
-use throng::records::digest::DigestKey;
-use throng::records::raw::{Coordinate, RawBatch, Token};
-use throng::records::schema::Schema;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::schema::Schema;
 
 /// The folder of the test data, where there is one.
 pub fn folder() -> Option<PathBuf> {

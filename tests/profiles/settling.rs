@@ -15,7 +15,7 @@ use throng::daemon::stream::run::{Run, StreamError};
 use throng::daemon::stream::source::{Next, Notice, Source, SourceFailure};
 use throng::io::input::{Closed, Ranges};
 use throng::io::profiles::{Feed, News, Table, Update};
-use throng::records::raw::Token;
+use throng_core::values::raw::Token;
 
 const SETTINGS: &str = "[[join]]\nname = \"profiles\"\npath = \"nobody-reads.csv\"\n\
     [privacy]\nk = 3\nmax_hold_batches = 9\n\

@@ -17,9 +17,9 @@ use throng::daemon::state::entries::{EntryCodec, EntryReader};
 use throng::daemon::state::seal::Keys;
 use throng::io::kafka::changelog;
 use throng::io::kafka::connection::Cluster;
-use throng::records::digest::DigestKey;
-use throng::records::schema::Schema;
-use throng::records::subject::Subjects;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::Subjects;
 
 const PEOPLE: u64 = 24;
 

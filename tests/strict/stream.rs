@@ -11,16 +11,16 @@ use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
 use throng::codec::{LineFormat, LineLayout};
-use throng::ledger::per_subject::Ledger;
-use throng::records::codebook::{CellId, Codebook, SUPPRESSED};
-use throng::records::digest::{DigestKey, NameDigest};
-use throng::records::holders::Holders;
-use throng::records::raw::Coordinate;
-use throng::records::schema::Schema;
-use throng::records::table::Batch;
 use throng::release::given::{Given, GroupTerms, NarrowingTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verify::verify;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::{CellId, Codebook, SUPPRESSED};
+use throng_core::values::digest::{DigestKey, NameDigest};
+use throng_core::values::holders::Holders;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::Schema;
+use throng_core::values::table::Batch;
 
 /// How a stream is treated.
 #[derive(Clone, Copy, Debug)]

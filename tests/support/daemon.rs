@@ -14,7 +14,7 @@ use throng::daemon::state::seal::Keys;
 use throng::daemon::state::store::{Recovered, Store};
 use throng::io::kafka::changelog;
 use throng::io::kafka::connection::Cluster;
-use throng::ledger::per_subject::Ledger;
+use throng_core::ledger::per_subject::Ledger;
 
 use super::copies;
 use super::kafka::{Broker, Record, unique};

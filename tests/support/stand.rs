@@ -15,14 +15,14 @@ use throng::daemon::state::directory::StateError;
 use throng::daemon::state::entries::{EntryReader, Restored};
 use throng::daemon::state::records::Intent;
 use throng::io::input::{Closed, InputBatch};
-use throng::records::raw::Coordinate;
-use throng::records::schema::Schema;
 use throng::release::invariants::is_conserved;
 use throng::release::sink::{ChangelogRecord, DeliveryError, Envelope, Rejected, Sink};
 use throng::release::verified::Verified;
 use throng::start::checked::Checked;
 use throng::start::reading::{codec_limits, fields};
 use throng::telemetry::{Telemetry, Totals};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::Schema;
 
 /// The secret of a stand unless another is given.
 pub const SECRET: &str = "a secret that is long enough for anybody";

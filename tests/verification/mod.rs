@@ -21,14 +21,6 @@ use throng::anonymity::treatment::treat::{Policy, Records, Rules, group_names, t
 use throng::codec::{Field, JsonCodec, Limits};
 use throng::codec::{LineFormat, LineLayout};
 use throng::io::input::InputBatch;
-use throng::ledger::per_subject::Ledger;
-use throng::records::codebook::Codebook;
-use throng::records::digest::{DigestKey, NameDigest, value_number};
-use throng::records::holders::Holders;
-use throng::records::raw::Coordinate;
-use throng::records::schema::Schema;
-use throng::records::subject::Subjects;
-use throng::records::table::Batch;
 use throng::release::given::{Given, GroupTerms, NarrowingTerms};
 use throng::release::models::Claim;
 use throng::release::protected::{ProtectedTerms, Shares};
@@ -36,6 +28,14 @@ use throng::release::repetition::LineLimit;
 use throng::release::verified::Verified;
 use throng::release::verify::{Refusal, Violation, verify};
 use throng::start::encode::encode;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::{DigestKey, NameDigest, value_number};
+use throng_core::values::holders::Holders;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::Subjects;
+use throng_core::values::table::Batch;
 
 const SCHEMA: &str = schema!("bench"; person, more r#"
 [[attribute]]

@@ -2,7 +2,7 @@
 
 use super::table::Records;
 use crate::anonymity::domain::{Domain, DomainError, Level};
-use crate::records::codebook::{Code, Codebook, FIRST_VALUE, SUPPRESSED, UNCOVERED};
+use throng_core::values::codebook::{Code, Codebook, FIRST_VALUE, SUPPRESSED, UNCOVERED};
 
 /// One attribute of a table: its domain, and its column in codes of the domain.
 #[derive(Clone, Debug)]

@@ -66,7 +66,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::anonymity::plan::Pace;
-    use crate::records::schema::Changes;
+    use throng_core::values::schema::Changes;
 
     fn group(name: &str, quasi: &[usize]) -> Group {
         let ladder = vec![Node { levels: vec![1; quasi.len()], loss: 0.5 }];

@@ -5,10 +5,10 @@
 //! that are no quasi-identifiers are larger. Both overlap; a release needs disjoint groups, so a cover is chosen of them.
 
 use super::dependence::Dependence;
-use crate::counting::AttributeSet;
 use petgraph::algo::maximal_cliques;
 use petgraph::graph::{NodeIndex, UnGraph};
 use std::collections::BTreeSet;
+use throng_risk::counting::AttributeSet;
 
 /// Attributes at most whose maximal cliques are listed: there are up to 3^(n/3) of them.
 pub const MOST_ATTRIBUTES: usize = 40;

@@ -1,10 +1,10 @@
 //! How much of an attribute must change for nobody to stand out by it: what a composition of treatments goes by ([POD] §6.3,
 //! docs/methods.md §10.5).
 
-use crate::records::codebook::{Code, FIRST_VALUE};
-use crate::records::subject::NO_SUBJECT;
 use rayon::prelude::*;
 use std::collections::{BTreeSet, HashMap};
+use throng_core::values::codebook::{Code, FIRST_VALUE};
+use throng_core::values::subject::NO_SUBJECT;
 
 /// What is measured of an attribute, each in [0, 1].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

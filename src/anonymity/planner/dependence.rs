@@ -1,13 +1,13 @@
 //! What two attributes say of each other: mutual information beyond chance (docs/methods.md §14.1).
 
 use super::sample::Sample;
-use crate::records::codebook::{Code, Codebook};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use throng_core::values::codebook::{Code, Codebook};
 
 /// Values of one attribute that are told apart at most; more are put into as many bins of about equal numbers of rows.
 const BINS: usize = 16;

@@ -10,8 +10,8 @@
 //! the two halves of the window of the plan agree with each other to half the threshold. One that does not agree then and
 //! does a window later was changing while the plan was made, which is a drift as well.
 
-use crate::records::codebook::{Code, Codebook};
 use serde::{Deserialize, Serialize};
+use throng_core::values::codebook::{Code, Codebook};
 
 /// Values of an attribute that have a cell of their own.
 const CELLS: usize = 256;
@@ -128,9 +128,9 @@ fn divergence(p: &[u64], p_total: u64, q: &[u64], q_total: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::codebook::books_of;
-    use crate::records::raw::Token;
     use proptest::prelude::*;
+    use throng_core::values::codebook::books_of;
+    use throng_core::values::raw::Token;
 
     fn book(values: usize) -> Codebook {
         let text = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\n";

@@ -7,16 +7,16 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::plan::evidence::{
     Aggregation, AttributeInference, Evidence, StrongestInference, TriageEvidence, TriageSize,
 };
-use crate::counting::{
+use std::time::{Duration, Instant};
+use throng_core::values::codebook::{Code, Codebook, FIRST_VALUE};
+use throng_risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
+use throng_risk::counting::{
     AttributeSet, Chosen, ColumnsError, ComputeError, CountedTable, CpuCounter, KeptWindow, Snapshot,
 };
-use crate::records::codebook::{Code, Codebook, FIRST_VALUE};
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Effort, Limits, Order, Triage, TriageReport};
-use crate::risk::exposure::measure;
-use crate::risk::inferences::{InferenceQuestion, affordable, strongest};
-use crate::risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
-use crate::risk::qid::{self, Question, Strategy};
-use std::time::{Duration, Instant};
+use throng_risk::exposure::measure;
+use throng_risk::inferences::{InferenceQuestion, affordable, strongest};
+use throng_risk::multigrid::{Attributes, CoarseAdjacency, Counts, Exact};
+use throng_risk::qid::{self, Question, Strategy};
 
 /// Lists are cut to this many sets; their numbers are given in full.
 const LISTED_SETS: usize = 100;

@@ -11,9 +11,9 @@ use super::dependence::Dependence;
 use super::identifiers;
 use super::ladder::{build_ladder, expected_loss};
 use super::sample::{LadderLimits, PlannerSettings, Sample};
-use crate::records::codebook::Codebook;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::Codebook;
 
 /// Attributes of a group at most: more, and most cells are lost (docs/methods.md §11.6).
 pub const WIDEST: usize = 8;
@@ -330,8 +330,8 @@ fn merged(one: &[usize], other: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::codebook::books_of;
-    use crate::records::table::Batch;
+    use throng_core::values::codebook::books_of;
+    use throng_core::values::table::Batch;
 
     const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
         [[attribute]]\nname = \"a\"\ntype = \"integer\"\n[[attribute]]\nname = \"b\"\ntype = \"integer\"\n\

@@ -1,10 +1,10 @@
-//! Standalone identifiers found in the sample, by the rule of [`crate::risk::identifiers`].
+//! Standalone identifiers found in the sample, by the rule of [`throng_risk::identifiers`].
 
 use super::sample::Sample;
-use crate::records::codebook::{ABSENT, Codebook, FIRST_VALUE, NULL, UNCOVERED};
-use crate::records::schema::Type;
-use crate::risk::identifiers::{Profile, Rule};
 use std::collections::BTreeSet;
+use throng_core::values::codebook::{ABSENT, Codebook, FIRST_VALUE, NULL, UNCOVERED};
+use throng_core::values::schema::Type;
+use throng_risk::identifiers::{Profile, Rule};
 
 /// The attributes among `candidates` that are identifiers by themselves, ascending.
 ///
@@ -47,11 +47,11 @@ pub fn profile_of(codes: &[u32], book: &Codebook) -> Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::codebook::books_of;
-    use crate::records::raw::Token;
-    use crate::records::shapes::shape_of;
-    use crate::records::table::Batch;
     use proptest::prelude::*;
+    use throng_core::values::codebook::books_of;
+    use throng_core::values::raw::Token;
+    use throng_core::values::shapes::shape_of;
+    use throng_core::values::table::Batch;
 
     const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"flat\"\ntype = \"string\"\n\
         [[attribute]]\nname = \"tall\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [2, 1]\n";

@@ -3,10 +3,10 @@
 use super::sample::{PlannerSettings, Sample};
 use super::scorer::Scorer;
 use crate::anonymity::plan::Node;
-use crate::records::codebook::{ABSENT, Codebook, NULL};
 use ordered_float::OrderedFloat;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
+use throng_core::values::codebook::{ABSENT, Codebook, NULL};
 
 /// Rows that candidates are scored on, and how many candidates may be scored: together the cost of a plan.
 const SCORING_ROWS: usize = 1500;

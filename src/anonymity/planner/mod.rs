@@ -19,12 +19,12 @@ pub mod shared;
 
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::plan::{Group, Plan};
-use crate::records::codebook::Codebook;
 use ladder::build_ladder;
 use rayon::prelude::*;
 use sample::Sample;
 pub use sample::{LadderLimits, PlannerSettings};
 use std::collections::BTreeSet;
+use throng_core::values::codebook::Codebook;
 
 /// The attributes of one group, before any ladder.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@
 //! never measured: it changes only where the schema declares it.
 
 use crate::anonymity::plan::Pace;
-use crate::records::codebook::{ABSENT, Code, NULL};
-use crate::records::schema::{Changes, Role, Schema};
-use crate::records::subject::NO_SUBJECT;
-use crate::records::window::Window;
 use hashbrown::HashMap;
 use rayon::prelude::*;
+use throng_core::values::codebook::{ABSENT, Code, NULL};
+use throng_core::values::schema::{Changes, Role, Schema};
+use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::window::Window;
 
 /// Shares of changes up to which an attribute never changes, and changes slowly (docs/methods.md §12.4).
 const NEVER: f32 = 0.001;

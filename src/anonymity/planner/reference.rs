@@ -6,11 +6,11 @@
 use super::sample::Sample;
 use crate::anonymity::lattice::coding::{coded, put_in_order};
 use crate::anonymity::privacy::protection::{Protection, Reference};
-use crate::records::codebook::{Code, Codebook, UNCOVERED};
-use crate::records::digest::value_number;
-use crate::records::subject::NO_SUBJECT;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{Code, Codebook, UNCOVERED};
+use throng_core::values::digest::value_number;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// The counts of one attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,8 +69,8 @@ pub fn resolve(counts: &ReferenceCounts, protection: &Protection, book: &mut Cod
 mod tests {
     use super::*;
     use crate::anonymity::privacy::protection::{GroundDistance, Requirement};
-    use crate::records::codebook::books_of;
-    use crate::records::table::Batch;
+    use throng_core::values::codebook::books_of;
+    use throng_core::values::table::Batch;
 
     const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"ill\"\ntype = \"string\"\nrole = \"sensitive\"\n\
         [attribute.hierarchy]\nkind = \"tree\"\n[attribute.hierarchy.tree]\n\"mild\" = [\"flu\", \"cold\"]\n\"grave\" = [\"hiv\"]\n";

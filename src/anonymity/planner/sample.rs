@@ -5,8 +5,8 @@
 //! was killed and started again continues with the very same sample.
 
 use crate::config::Config;
-use crate::records::codebook::Code;
-use crate::records::table::Batch;
+use throng_core::values::codebook::Code;
+use throng_core::values::table::Batch;
 
 /// Sizes of ladders.
 #[derive(Clone, Copy, Debug)]

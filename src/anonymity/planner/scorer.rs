@@ -2,8 +2,8 @@
 
 use super::sample::{PlannerSettings, Sample};
 use crate::anonymity::numbering::Numbering;
-use crate::records::codebook::Codebook;
-use crate::records::subject::NO_SUBJECT;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// Each support that nodes are scored for is this many times the one before, up to an eighth of the rows.
 const THRESHOLD_STEP: u32 = 2;

@@ -7,10 +7,10 @@
 use super::ladder::{build_ladder, expected_loss};
 use super::sample::{LadderLimits, PlannerSettings, Sample};
 use crate::anonymity::plan::Node;
-use crate::records::codebook::Codebook;
-use crate::records::subject::NO_SUBJECT;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::Codebook;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// People of a part, in crowds.
 const COMFORT: usize = 40;

@@ -1,7 +1,7 @@
 //! Shares of a contributor set in the intervals of a signal's hierarchy, for sums that one or two members dominate.
 
-use crate::records::hierarchy::Ruler;
 use std::collections::BTreeMap;
+use throng_core::values::hierarchy::Ruler;
 
 /// Significant digits of a carried value: floating-point error must not move it over the edge of an interval.
 const CARRIED_DIGITS: usize = 12;
@@ -39,7 +39,7 @@ fn shortened(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::canonical::Rounding;
+    use throng_core::values::canonical::Rounding;
 
     fn of(values: &[f64], crowd: usize) -> Option<Vec<(String, f64)>> {
         let intervals = Ruler::of_widths(true, Rounding::None, (-10.0, 40.0), 0.0, &[5.0, 10.0, 20.0]).expect("widths");

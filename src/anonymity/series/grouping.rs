@@ -77,7 +77,7 @@ mod tests {
         fn groups_are_a_partition_of_large_enough_groups(
             people in 0_usize..1_200, size in 1_usize..40, seed in any::<u64>(),
         ) {
-            let feature = |person: usize| (crate::records::digest::mix(seed ^ person as u64) % 7) as f32;
+            let feature = |person: usize| (throng_core::values::digest::mix(seed ^ person as u64) % 7) as f32;
             let features: Vec<[f32; 2]> = (0..people).map(|person| [feature(person), feature(person + 5_000)]).collect();
             let features: Vec<&[f32]> = features.iter().map(<[f32; 2]>::as_slice).collect();
             let groups = alike(&features, size);

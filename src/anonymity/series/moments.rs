@@ -278,7 +278,7 @@ pub(super) fn complete_row(terms: &SeriesTerms, open: &OpenBucket) -> Option<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::mix;
+    use throng_core::values::digest::mix;
 
     const UNBOUNDED: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 

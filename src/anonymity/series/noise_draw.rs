@@ -5,12 +5,12 @@
 //! other noise: with a seed for each place alone, two releases of inputs that differ by one person would differ by exactly that person.
 
 use super::step::Draw;
-use crate::records::digest::{DigestKey, Keyed};
 use prio::dp::Rational;
 use prio::dp::distributions::DiscreteGaussian;
 use rand_0_10::SeedableRng;
 use rand_0_10::distr::Distribution;
 use rand_0_10::rngs::ChaCha20Rng;
+use throng_core::values::digest::{DigestKey, Keyed};
 
 use super::noise_terms::DEVIATION_PARTS;
 
@@ -39,7 +39,7 @@ impl NoiseKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::mix;
+    use throng_core::values::digest::mix;
 
     fn key() -> NoiseKey {
         NoiseKey::new(&|number: u128| u128::from(mix((number >> 90) as u64)))

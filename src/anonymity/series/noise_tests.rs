@@ -4,8 +4,8 @@ use super::super::state::SeriesState;
 use super::super::terms::{CohortTerms, DAY_MS, NoiseTerms, Terms};
 use super::super::{Readings, SeriesProposal};
 use super::*;
-use crate::records::digest::mix;
 use proptest::prelude::*;
+use throng_core::values::digest::mix;
 
 /// 2026-03-02 was a Monday.
 const MONDAY: i64 = 1_772_409_600_000;

@@ -3,9 +3,9 @@
 use super::noise_terms::DELTA;
 use super::statistics::MeanStatistic;
 use super::terms::{DAY_MS, SeriesTerms, Terms};
-use crate::records::formula::{guarded, unguarded};
-use crate::records::moment::rfc3339;
 use serde_json::{Map, Value};
+use throng_core::values::formula::{guarded, unguarded};
+use throng_core::values::moment::rfc3339;
 
 /// Statistics of one signal in one bucket.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Terms of the series of a configuration: which signals, which buckets, how many people.
 
-use crate::records::hierarchy::Ruler;
+use throng_core::values::hierarchy::Ruler;
 
 /// Milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;

@@ -6,12 +6,12 @@ mod moments;
 mod statistics;
 
 use super::*;
-use crate::records::canonical::Rounding;
-use crate::records::digest::mix;
-use crate::records::hierarchy::Ruler;
 use proptest::prelude::*;
 use statistics::{is_dominated, is_rest_of_few, quantile, shares, step};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::canonical::Rounding;
+use throng_core::values::digest::mix;
+use throng_core::values::hierarchy::Ruler;
 
 /// Widths of the intervals of both signals.
 const WIDTHS: [i32; 3] = [10, 40, 200];

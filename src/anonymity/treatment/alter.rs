@@ -6,8 +6,8 @@
 //! like any other batch, so R(k) holds of the printed tuples. What does not hold: an altered cell is not true.
 
 use crate::anonymity::microaggregation::mean;
-use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::subject::NO_SUBJECT;
 
 /// What takes the place of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

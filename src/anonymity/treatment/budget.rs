@@ -5,8 +5,8 @@
 
 use super::crowd::NO_SUBJECT;
 use super::recode::{Assignment, UNRELEASED};
-use crate::ledger::per_subject::{LedgerAt, SupportersAt};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::ledger::per_subject::{LedgerAt, SupportersAt};
 
 /// Whom the rows of a batch count for: nobody who has not been seen for long enough. None where all count.
 pub(super) fn settled(subjects: &[u64], ledger: &LedgerAt<'_>) -> Option<Vec<u64>> {

@@ -1,8 +1,8 @@
 //! Counting distinct subjects by equivalence class, up to k and no further.
 
 use crate::anonymity::numbering::Numbering;
-use crate::records::holders::Holders;
-pub use crate::records::subject::NO_SUBJECT;
+use throng_core::values::holders::Holders;
+pub use throng_core::values::subject::NO_SUBJECT;
 
 /// Equivalence classes of some rows with their distinct subjects, saturating at k. Their keys are uniform already: sums of keyed
 /// digests.

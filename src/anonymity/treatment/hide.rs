@@ -23,12 +23,12 @@
 use super::crowd::{CrowdTable, NO_SUBJECT};
 use super::recode::{QuasiColumns, UNRELEASED, recode, recode_beside};
 use crate::anonymity::plan::Node;
-use crate::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
-use crate::records::digest::BuildClassKeyHash;
-use crate::records::holders::Holders;
-use crate::records::table::Batch;
 use hashbrown::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{CellId, Code, Codebook, SUPPRESSED};
+use throng_core::values::digest::BuildClassKeyHash;
+use throng_core::values::holders::Holders;
+use throng_core::values::table::Batch;
 
 /// Models that may refuse what classes show of an attribute.
 pub trait Models {

@@ -3,9 +3,9 @@
 //! Without limits on repetition every row takes part in every group. With them a group may leave rows out, and a row may
 //! be in the batch for the sake of one group alone.
 
-use crate::records::codebook::{CellId, SUPPRESSED};
 use hashbrown::HashMap;
 use std::borrow::Cow;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
 
 /// The rows of a batch by group; by default every row takes part in every group.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 
 use crate::anonymity::plan::{Group, Plan};
 use crate::codec::{LineFormat, LineLayout};
-use crate::records::digest::DigestKey;
 use std::collections::BTreeSet;
+use throng_core::values::digest::DigestKey;
 
 /// What never changes between two batches of the same plan: layouts and the digests that name the groups.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! What the treatment proposes to release. It may be wrong: nothing of it leaves before it has been verified.
 
-use crate::records::codebook::CellId;
 use std::ops::Range;
+use throng_core::values::codebook::CellId;
 
 /// Why a record is not released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

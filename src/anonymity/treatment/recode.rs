@@ -2,8 +2,8 @@
 
 use super::crowd::CrowdTable;
 use crate::anonymity::plan::Node;
-use crate::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
-use crate::records::holders::Holders;
+use throng_core::values::codebook::{CellId, Code, Codebook, SUPPRESSED};
+use throng_core::values::holders::Holders;
 
 /// One quasi attribute of a batch: its codes by row, and the coverage digests by level and code.
 struct Column<'a> {

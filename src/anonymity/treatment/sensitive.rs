@@ -6,9 +6,9 @@
 use super::hide::Models;
 use crate::anonymity::privacy::Room;
 use crate::anonymity::privacy::protection::ClassJudge;
-use crate::records::codebook::Codebook;
-use crate::records::digest::value_number;
-use crate::records::table::Batch;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::value_number;
+use throng_core::values::table::Batch;
 
 /// A sensitive attribute that models protect.
 #[derive(Clone, Debug)]

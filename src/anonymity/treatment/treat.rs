@@ -13,12 +13,12 @@ pub use super::sensitive::Protected;
 use super::sensitive::StreamModels;
 use crate::anonymity::plan::{Group, Plan};
 use crate::config::Config;
-use crate::ledger::per_subject::{LedgerAt, SupportersAt};
-use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
-use crate::records::holders::Holders;
-use crate::records::table::Batch;
 use rayon::prelude::*;
 use std::collections::HashSet;
+use throng_core::ledger::per_subject::{LedgerAt, SupportersAt};
+use throng_core::values::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED};
+use throng_core::values::holders::Holders;
+use throng_core::values::table::Batch;
 
 mod fragments;
 mod guard;

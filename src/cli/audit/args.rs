@@ -5,11 +5,11 @@ use crate::cli::written_down::{FormatArg, check_inputs, format_of, separator, si
 use crate::config;
 use crate::io::file::{Format, SourceError, telling};
 use crate::io::table::{TableError, named};
-use crate::records::schema::Schema;
-use crate::risk::identifiers::Rule;
 use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use throng_core::values::schema::Schema;
+use throng_risk::identifiers::Rule;
 
 /// What to audit and how; the command's own text is with the other commands'.
 #[derive(Clone, Debug, clap::Args)]

@@ -5,12 +5,12 @@ use crate::cli::outcome::Failure;
 use crate::cli::written_down::format_of;
 use crate::codec::Limits;
 use crate::io::table::{self, Request, TableColumn, WholeTable};
-use crate::records::dictionary::FIRST_VALUE;
-use crate::records::schema::Schema;
-use crate::risk::linking::{Linked, SharedColumn, link};
 use anyhow::anyhow;
 use hashbrown::HashMap;
 use std::path::Path;
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::schema::Schema;
+use throng_risk::linking::{Linked, SharedColumn, link};
 
 /// Ties the records of `read` to the people of `file`.
 pub(super) fn tie(

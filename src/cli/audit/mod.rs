@@ -29,15 +29,15 @@ use super::written::{refuse_overwriting, unwritable};
 use super::written_down::inputs;
 use crate::codec::Limits;
 use crate::config::{Problem, Used};
-use crate::counting::{Wanted, shared_device};
 use crate::dataset::infer::likely_subject;
 use crate::io::file::{Format, plain_length, rows_announced, whole};
 use crate::io::table::{self, ReadProgress, Request, WholeTable};
-use crate::records::schema::Schema;
-use crate::risk::audit::{AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
-use crate::risk::identifiers::Rule;
-use crate::risk::qid::Strategy;
 use crate::start::findings::Finding;
+use throng_core::values::schema::Schema;
+use throng_risk::audit::{AuditQuestion, AuditTable, Report, Singletons, audit, prepare};
+use throng_risk::counting::{Wanted, shared_device};
+use throng_risk::identifiers::Rule;
+use throng_risk::qid::Strategy;
 
 /// Runs `throng audit`.
 ///
@@ -229,7 +229,7 @@ fn digest(path: &Path) -> std::io::Result<String> {
 
 fn load(path: &Path) -> Result<Schema, Failure> {
     Schema::load(path).map_err(|error| {
-        let own = |p: crate::records::schema::Problem| Problem {
+        let own = |p: throng_core::values::schema::Problem| Problem {
             file: p.file,
             key: p.place,
             message: p.message,

@@ -1,7 +1,7 @@
 //! What to do next, from what was found.
 
 use crate::cli::text::{clean, number};
-use crate::risk::audit::Report;
+use throng_risk::audit::Report;
 
 /// Names that a sentence holds.
 const NAMED: usize = 3;

@@ -2,9 +2,9 @@
 
 use crate::cli::progress::{bar_of, spinner};
 use crate::cli::text;
-use crate::risk::audit::Step;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
+use throng_risk::audit::Step;
 
 /// A line on standard error where that is a terminal.
 pub(super) struct Bar(pub(super) ProgressBar, Cell<bool>);

@@ -2,14 +2,14 @@
 
 use super::args::{AuditArgs, BackendArg, of_table};
 use crate::cli::outcome::Failure;
-use crate::counting::codes::WrittenColumns;
 use crate::io::file::Format;
 use crate::io::table::{Spill, Spilled, TableColumn, WholeTable};
-use crate::records::dictionary::FIRST_VALUE;
-use crate::records::schema::Role;
-use crate::risk::audit::{AuditColumn, AuditError, GivenUp, ReadColumns};
 use anyhow::anyhow;
 use std::path::Path;
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::schema::Role;
+use throng_risk::audit::{AuditColumn, AuditError, GivenUp, ReadColumns};
+use throng_risk::counting::codes::WrittenColumns;
 
 /// Refuses what a table in a file cannot be asked, before anything is read.
 pub(super) fn check(args: &AuditArgs) -> Result<(), Failure> {

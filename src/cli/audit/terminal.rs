@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::next;
 use crate::cli::text::{clean, counted, number, percent, reason, seconds, short};
-use crate::risk::audit::{QidReport, Report, RiskyRecord, Singletons};
-use crate::risk::linking::Tied;
+use throng_risk::audit::{QidReport, Report, RiskyRecord, Singletons};
+use throng_risk::linking::Tied;
 
 /// How many of each list are shown; `--json` has them all.
 const SHOWN: usize = 12;

@@ -4,9 +4,9 @@ use super::forms::{Form, Kind};
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::series::{SeriesTerms, Terms};
 use crate::cli::text;
-use crate::records::schema::Schema;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use throng_core::values::schema::Schema;
 
 /// Names of attributes in a sentence at most.
 const NAMED: usize = 6;

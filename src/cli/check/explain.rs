@@ -7,9 +7,9 @@ use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::privacy::protection::Requirement;
 use crate::cli::text::wrapped;
 use crate::config::{Config, Rows};
-use crate::records::schema::{Attribute, Role, Treatment};
 use crate::start::checked::Checked;
 use humantime::format_duration;
+use throng_core::values::schema::{Attribute, Role, Treatment};
 
 /// What becomes of every attribute, what is guaranteed, against whom, and what is not.
 pub(super) fn explained(checked: &Checked) -> String {

@@ -3,8 +3,8 @@
 use super::places::{read_from, released_to};
 use crate::anonymity::series::{Cycle, DELTA, SeriesTerms, Terms};
 use crate::config::{Config, SinkKind};
-use crate::records::schema::{Attribute, Role};
 use crate::start::checked::Checked;
+use throng_core::values::schema::{Attribute, Role};
 
 /// A section of the explanation: its title and its sentences.
 pub(super) type Section = (&'static str, Vec<String>);

@@ -9,13 +9,13 @@ use crate::config::{Config, SinkKind};
 use crate::evaluation::attack::series::Panel;
 use crate::evaluation::attack::{self, Effort, Promises, Release, Yield};
 use crate::evaluation::series::{Evidence, NoiseRatio, Usefulness, of_fragments};
-use crate::records::schema::Schema;
 use crate::start::forms::{as_daily_series, as_fragments, missing_for_series};
 use crate::start::series::series_terms;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use throng_core::values::schema::Schema;
 
 /// Targets of each attack: enough for an interval of about ± 7 percentage points.
 const TARGETS: usize = 200;

@@ -3,8 +3,8 @@
 use crate::anonymity::plan::shared::in_several;
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::planner::grouping::{Apart, Wish, WishAnswer};
-use crate::records::schema::Schema;
 use crate::start::chosen::Grown;
+use throng_core::values::schema::Schema;
 
 /// The groups, ready to be put into the configuration, what speaks for each, and the price of every wish.
 pub(super) fn described(grown: &Grown, schema: &Schema, file: &str) -> String {

@@ -10,12 +10,12 @@ use crate::cli::text;
 use crate::cli::trials::for_trial;
 use crate::config::Config;
 use crate::io::file::is_at_rest;
-use crate::records::schema::Schema;
 use crate::start::probe::{Probe, probe};
 use crate::telemetry::{Label, Limit};
 use anyhow::{Context, anyhow};
 use serde_json::{Map, Value, json};
 use std::path::Path;
+use throng_core::values::schema::Schema;
 
 /// Lines of each group that are shown.
 const SHOWN: usize = 3;

@@ -1,7 +1,7 @@
 //! What the rules of `[treatment]` have come to.
 
-use crate::records::schema::Schema;
 use crate::start::composition::{By, Treated};
+use throng_core::values::schema::Schema;
 
 /// Every attribute with its treatment and why it gets that.
 pub(super) fn described(treated: &[Treated], schema: &Schema, file: &str) -> String {

@@ -9,13 +9,13 @@ use crate::cli::text;
 use crate::config::{self, Format};
 use crate::generate::{Layout, RecordStream, Wearable, WearableSettings};
 use crate::html::series_chart::SeriesCharts;
-use crate::records::moment;
 use anyhow::Context;
 use chrono::Utc;
 use maud::html;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use throng_core::values::moment;
 
 /// People, their records, and the days over which these are spread.
 const PEOPLE: u32 = 120;

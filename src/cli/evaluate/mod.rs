@@ -20,7 +20,6 @@ use crate::evaluation::queries::errors;
 use crate::evaluation::risk::risks;
 use crate::evaluation::series::{Evidence, MomentModel, SeriesQuality, of_fragments};
 use crate::io::file::whole;
-use crate::records::schema::Schema;
 use crate::start::checked::policy_files;
 use crate::start::series::series_terms;
 use crate::telemetry::silence_panic_payloads;
@@ -31,6 +30,7 @@ use report::{
     CONTRAST_HEADS, Evaluation, Report, SIGNAL_HEADS, UsefulnessByForm, contrast_rows, moments_note, signal_rows,
 };
 use std::path::PathBuf;
+use throng_core::values::schema::Schema;
 
 /// Measure a release from outside: what it is worth, and how far its lines stand out
 ///

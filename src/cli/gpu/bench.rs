@@ -3,9 +3,6 @@
 use super::check::even;
 use super::device::{described, open, tell};
 use crate::cli::outcome::Failure;
-use crate::counting::cuda::CudaCounter;
-use crate::counting::{AttributeSet, CountedTable, CpuCounter, Device, GroupCounter, all_pairs, count_pairs};
-use crate::risk::qid::{Question, Strategy, search, search_with};
 use anyhow::{Context, anyhow};
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -13,6 +10,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use throng_risk::counting::cuda::CudaCounter;
+use throng_risk::counting::{AttributeSet, CountedTable, CpuCounter, Device, GroupCounter, all_pairs, count_pairs};
+use throng_risk::qid::{Question, Strategy, search, search_with};
 
 /// Columns of the table, of 2 to 100 values.
 const WIDTH: usize = 30;
@@ -185,7 +185,7 @@ fn fastest<T>(mut work: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<(f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::cuda::emulator::Emulator;
+    use throng_risk::counting::cuda::emulator::Emulator;
 
     #[test]
     fn bench_on_the_emulated_device_agrees_with_the_cpu() {

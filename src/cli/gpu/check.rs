@@ -1,14 +1,14 @@
 //! The device against the CPU on fresh random tables.
 
-use crate::counting::cuda::{Budget, CudaCounter, Poisoned, ResidentWindow};
-use crate::counting::{
-    Arrival, AttributeSet, ComputeError, CountedTable, CpuCounter, Device, DeviceError, GroupCounter, KeptWindow,
-    PairInference, Snapshot, Wanted, all_pairs, count_pairs, cycle_inference,
-};
-use crate::risk::qid::{Question, Strategy, search, search_with};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::Arc;
+use throng_risk::counting::cuda::{Budget, CudaCounter, Poisoned, ResidentWindow};
+use throng_risk::counting::{
+    Arrival, AttributeSet, ComputeError, CountedTable, CpuCounter, Device, DeviceError, GroupCounter, KeptWindow,
+    PairInference, Snapshot, Wanted, all_pairs, count_pairs, cycle_inference,
+};
+use throng_risk::qid::{Question, Strategy, search, search_with};
 
 /// What was checked, and what came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -324,7 +324,7 @@ pub(super) fn even(rows: usize, cardinalities: &[u32], subjects: Option<u32>, di
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::cuda::emulator::Emulator;
+    use throng_risk::counting::cuda::emulator::Emulator;
 
     #[test]
     fn the_emulated_device_passes() {

@@ -1,8 +1,8 @@
 //! The device of this machine, and what both commands say of it.
 
 use crate::cli::outcome::Failure;
-use crate::counting::{Device, DeviceError, shared_device};
 use std::sync::Arc;
+use throng_risk::counting::{Device, DeviceError, shared_device};
 
 /// A positive number up to 10, as an argument.
 pub(super) fn share(text: &str) -> Result<f64, String> {

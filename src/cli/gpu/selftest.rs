@@ -3,10 +3,10 @@
 use super::check::{Check, selftest as compare};
 use super::device::{described, hardware, open, share, tell};
 use crate::cli::outcome::Failure;
-use crate::counting::cuda::{Resources, resources};
 use anyhow::{Context, anyhow};
 use serde_json::json;
 use std::time::SystemTime;
+use throng_risk::counting::cuda::{Resources, resources};
 
 /// Registers that a thread may take: four blocks of 256 threads then share a multiprocessor.
 const MOST_REGISTERS: u32 = 64;

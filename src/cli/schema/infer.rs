@@ -7,11 +7,11 @@ use crate::cli::written::{refuse_overwriting, unwritable};
 use crate::config::{self, Config, Used};
 use crate::dataset::infer::{Asked, InferError, Inferred, infer};
 use crate::io::file::{Format, whole};
-use crate::records::schema::{Role, Schema};
 use anyhow::anyhow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use throng_core::values::schema::{Role, Schema};
 
 /// Propose a record schema for records that nobody has described
 ///

@@ -6,7 +6,6 @@ use crate::cli::outcome::Failure;
 use crate::daemon::engine::assemble::ledger;
 use crate::daemon::state::directory::FORMAT;
 use crate::daemon::state::store::{Recovered, Store};
-use crate::ledger::per_subject::Ledger;
 use crate::start::checked::Checked;
 use crate::telemetry::Totals;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -15,6 +14,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
+use throng_core::ledger::per_subject::Ledger;
 
 /// Print what a state holds, in figures
 ///

@@ -8,11 +8,11 @@ use super::shape::{Shape, Shapes, Ticks, TypeId};
 use crate::codec::path_tree::PathNode;
 use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
 use crate::codec::typed::take_long;
-use crate::records::moment::DAY;
-use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use throng_core::values::moment::DAY;
+use throng_core::values::raw::RawBatch;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedAvro;
 

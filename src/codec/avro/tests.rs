@@ -3,12 +3,12 @@
 use super::*;
 use crate::codec::Field;
 use crate::codec::testing::{AT, cells, element, fields, row};
-use crate::records::raw::Token;
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
 use apache_avro::{Days, Decimal, Duration, Millis, Months, Schema};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use throng_core::values::raw::Token;
 
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 100, max_repeated_bytes: 200 };
 

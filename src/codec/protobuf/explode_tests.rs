@@ -3,12 +3,12 @@
 use super::{ProtobufCodec, ProtobufSchema};
 use crate::codec::testing::{cells, element, fields, read};
 use crate::codec::{Limits, Unknown};
-use crate::records::raw::Token;
 use crate::telemetry::RejectionReason;
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor, Value};
 use std::sync::LazyLock;
+use throng_core::values::raw::Token;
 
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 8, max_elements: 6, max_repeated_bytes: 200 };
 

@@ -8,7 +8,6 @@ use crate::codec::path_tree::PathNode;
 use crate::codec::record::{Field, Fields};
 use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
 use crate::codec::{Decoder, Limits, Unknown};
-use crate::records::raw::RawBatch;
 use crate::telemetry::RejectionReason;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +15,7 @@ use prost_reflect::prost::encoding::{WireType, decode_key, decode_varint};
 use prost_reflect::{Kind, MessageDescriptor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use throng_core::values::raw::RawBatch;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedProtobuf;
 

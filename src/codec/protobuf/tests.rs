@@ -3,7 +3,6 @@
 use super::{MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, shape};
 use crate::codec::testing::{AT, fields, row};
 use crate::codec::{Decoder, Limits, Unknown};
-use crate::records::raw::{RawBatch, Token};
 use crate::telemetry::RejectionReason;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,6 +11,7 @@ use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use throng_core::values::raw::{RawBatch, Token};
 
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 6, max_repeated_bytes: 200 };
 

@@ -5,10 +5,6 @@ use super::core::Engine;
 use super::gather::{Gathered, Settling};
 use super::held::Remaining;
 use crate::anonymity::treatment::proposal::{Proposal, Unreleased};
-use crate::records::codebook::Codebook;
-use crate::records::raw::Coordinate;
-use crate::records::subject::NO_SUBJECT;
-use crate::records::table::Batch;
 use crate::release::invariants::is_conserved;
 use crate::release::sink::Rejected;
 use crate::release::verified::Verified;
@@ -20,6 +16,10 @@ use crate::telemetry::{
     SuppressionReason, WrongType,
 };
 use std::collections::BTreeMap;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::table::Batch;
 
 /// Records after which an attribute that never came is worth a line in the log.
 const ENOUGH_TO_TELL: u64 = 1000;

@@ -23,11 +23,6 @@ use crate::daemon::state::rows::RowPacker;
 use crate::daemon::state::seal::Keys;
 use crate::daemon::state::store::{Recovered, Store};
 use crate::io::input::FileOrigin;
-use crate::ledger::per_subject::Ledger;
-use crate::records::codebook::CodebookError;
-use crate::records::digest::{DigestKey, NameDigest};
-use crate::records::schema::Schema;
-use crate::records::subject::Subjects;
 use crate::start::checked::Checked;
 use crate::start::findings::Met;
 use crate::start::memory::division;
@@ -37,6 +32,11 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::CodebookError;
+use throng_core::values::digest::{DigestKey, NameDigest};
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::Subjects;
 
 /// What a start is given besides its configuration.
 pub struct Options {

@@ -10,14 +10,14 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::entries::{Entry, EntryCodec, EntryKey, Erased, PlaceProgress, Restored, series_entries};
 use crate::daemon::state::records::{Intent, KeptRow};
 use crate::io::input::Place;
-use crate::ledger::delta::LedgerDelta;
-use crate::ledger::said::said_key;
-use crate::ledger::supporters::supporter_key;
-use crate::records::raw::Coordinate;
-use crate::records::table::Batch;
 use crate::release::sink::{ChangelogRecord, Positions};
 use crate::telemetry::{CohortsElsewhere, StateMoved, StateRestored, SubjectsErased};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use throng_core::ledger::delta::LedgerDelta;
+use throng_core::ledger::said::said_key;
+use throng_core::ledger::supporters::supporter_key;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::table::Batch;
 
 /// How long people who were erased are taken out of partitions that come.
 const ERASED_MS: i64 = 24 * 3_600_000;

@@ -18,14 +18,14 @@ use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::Proposal;
 use crate::daemon::state::records::Part;
-use crate::ledger::said::{Said, said_key};
-use crate::records::codebook::{ABSENT, NULL};
-use crate::records::digest::{DigestKey, Keyed};
-use crate::records::raw::Coordinate;
-use crate::records::table::Batch;
 use crate::release::verified::Verified;
 use crate::telemetry::Limit;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::ledger::said::{Said, said_key};
+use throng_core::values::codebook::{ABSENT, NULL};
+use throng_core::values::digest::{DigestKey, Keyed};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::table::Batch;
 
 /// Who takes part in what, and what waits on.
 #[derive(Debug, Default)]

@@ -26,10 +26,6 @@ use crate::daemon::state::store::Store;
 use crate::daemon::state::store::binding::TopicPosition;
 use crate::io::input::{Origin, Place};
 use crate::io::profiles::{Feed, ProfilesError};
-use crate::ledger::per_subject::Ledger;
-use crate::records::codebook::Codebook;
-use crate::records::schema::Schema;
-use crate::records::subject::Subjects;
 use crate::release::given::GroupTerms;
 use crate::release::series::SeriesRefusal;
 use crate::release::verify::Refusal;
@@ -39,6 +35,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::Subjects;
 
 /// Time between two looks at the stop flag while profiles are read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

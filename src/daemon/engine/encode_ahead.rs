@@ -6,14 +6,14 @@
 use super::core::Coding;
 use super::settings::EngineSettings;
 use crate::io::input::InputBatch;
-use crate::records::codebook::Codebook;
-use crate::records::schema::Schema;
-use crate::records::subject::Subjects;
-use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::start::encode::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::values::codebook::Codebook;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::Subjects;
+use throng_core::values::table::Batch;
 
 /// An input batch and, where it was encoded before its turn, its codes.
 pub struct Turn {

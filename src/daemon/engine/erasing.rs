@@ -13,12 +13,12 @@ use crate::daemon::state::entries::{Entry, EntryKey, Erased};
 use crate::daemon::state::records::KeptRow;
 use crate::faults::crash_point;
 use crate::io::input::Place;
-use crate::ledger::SHARDS;
-use crate::ledger::erased_keys::ErasedKeys;
-use crate::ledger::per_subject::Ledger;
 use crate::release::sink::Sink;
 use crate::telemetry::SubjectsErased;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::ledger::SHARDS;
+use throng_core::ledger::erased_keys::ErasedKeys;
+use throng_core::ledger::per_subject::Ledger;
 
 /// Attempts at the batch that removes entries of the changelog.
 const ATTEMPTS: u32 = 20;

@@ -11,16 +11,16 @@ use crate::anonymity::treatment::alter::{Alteration, Number, altered};
 use crate::daemon::state::entries::Erased;
 use crate::daemon::state::records::{Intent, Progress};
 use crate::io::input::{Closed, InputBatch, Place};
-use crate::records::canonical::Canonical;
-use crate::records::codebook::{Code, FIRST_VALUE};
-use crate::records::raw::{Coordinate, Token};
-use crate::records::schema::Treatment;
-use crate::records::table::Batch;
 use crate::release::sink::Rejected;
 use crate::telemetry::{Limit, LimitReached, StageSeconds};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+use throng_core::values::canonical::Canonical;
+use throng_core::values::codebook::{Code, FIRST_VALUE};
+use throng_core::values::raw::{Coordinate, Token};
+use throng_core::values::schema::Treatment;
+use throng_core::values::table::Batch;
 
 /// What became of planning before a batch.
 #[derive(Debug, Default)]

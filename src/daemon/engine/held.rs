@@ -2,12 +2,12 @@
 //! or not wholly released, and kept in the state until they are settled.
 
 use crate::daemon::state::records::{KeptRow, Part};
-use crate::ledger::said::said_key;
-use crate::records::codebook::{ABSENT, Codebook, NULL};
-use crate::records::raw::Coordinate;
-use crate::records::table::Batch;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
+use throng_core::ledger::said::said_key;
+use throng_core::values::codebook::{ABSENT, Codebook, NULL};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::table::Batch;
 
 /// What goes on waiting of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]

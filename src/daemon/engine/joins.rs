@@ -3,10 +3,10 @@
 use super::settings::JoinSettings;
 use crate::daemon::state::records::ProfileChange;
 use crate::io::profiles::{Feed, JoinedCells, News, ProfilesError, Table, Taken, join};
-use crate::records::codebook::Codebook;
-use crate::records::table::Batch;
 use crossbeam_channel::{RecvTimeoutError, TryRecvError};
 use std::time::Duration;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::table::Batch;
 
 /// Profiles written at a time at a start, at most: a write takes some kilobytes of memory for each.
 const WRITTEN_AT_A_TIME: usize = 2_000;

@@ -1,12 +1,12 @@
 use super::*;
-use crate::records::codebook::{ABSENT, Code, NULL};
-use crate::records::digest::DigestKey;
-use crate::records::raw::Coordinate;
-use crate::records::schema::Schema;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::codebook::{ABSENT, Code, NULL};
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::Schema;
 
 const SCHEMA: &str = "name = \"t\"\n[[attribute]]\nname = \"id\"\ntype = \"string\"\nrole = \"subject\"\n\
     [[attribute]]\nname = \"own\"\ntype = \"string\"\n\

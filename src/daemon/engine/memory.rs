@@ -1,10 +1,10 @@
 //! What the engine remembers besides the ledger, and how it forgets: the model and the dictionaries.
 
 use super::core::Engine;
-use crate::records::codebook::{Code, mark_used, remap};
-use crate::records::table::Batch;
-use crate::risk::multigrid::CoarseError;
 use crate::telemetry::{Limit, LimitReached};
+use throng_core::values::codebook::{Code, mark_used, remap};
+use throng_core::values::table::Batch;
+use throng_risk::multigrid::CoarseError;
 
 impl Engine {
     /// Adds the rows of a batch that has left to the model; its pairs are counted beside the next batch. It has left whatever the

@@ -15,14 +15,14 @@
 use crate::anonymity::planner::drift::{Baseline, Watch};
 use crate::daemon::state::records::Progress;
 use crate::daemon::state::rows::RowBlock;
-use crate::records::codebook::{ABSENT, Code, Codebook, mark_used, remap};
-use crate::records::table::Batch;
-use crate::records::window::Window;
-use crate::risk::adjacency::{Adjacency, AdjacencyError, Limits};
-use crate::risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
 use crossbeam_channel::{Receiver, bounded};
 use marginals::Marginals;
 use rayon::ThreadPool;
+use throng_core::values::codebook::{ABSENT, Code, Codebook, mark_used, remap};
+use throng_core::values::table::Batch;
+use throng_core::values::window::Window;
+use throng_risk::adjacency::{Adjacency, AdjacencyError, Limits};
+use throng_risk::multigrid::{CoarseAdjacency, CoarseError, Merging};
 use weight::{Leaving, Weight};
 
 mod marginals;

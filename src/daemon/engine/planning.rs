@@ -14,17 +14,17 @@ use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::treatment::names::turn_name;
 use crate::anonymity::treatment::treat::{group_names, joined_layouts};
 use crate::config::Rows;
-use crate::counting::{Arrival, KeptWindow, Wanted, shared_device};
 use crate::daemon::http::plan_page::{by_size, involvement, shown_qids};
 use crate::daemon::state::records::{Intent, Occasion, SearchRequest};
-use crate::records::codebook::{Code, Codebook};
-use crate::records::schema::Schema;
-use crate::records::subject::NO_SUBJECT;
-use crate::records::table::Batch;
 use crate::start::doubts;
 use crate::telemetry::{Doubt, EvidenceGathered, PlanAdopted, PlannerFailed, StaticGroupLost, in_steps};
 use crossbeam_channel::TryRecvError;
 use std::time::Instant;
+use throng_core::values::codebook::{Code, Codebook};
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::NO_SUBJECT;
+use throng_core::values::table::Batch;
+use throng_risk::counting::{Arrival, KeptWindow, Wanted, shared_device};
 
 /// After a plan, this part of the window passes before a drift may ask for the next one.
 const DRIFT_REST: u64 = 8;

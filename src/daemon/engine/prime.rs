@@ -9,13 +9,13 @@ use crate::anonymity::planner::drift::Baseline;
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, guarded, make_plan};
 use crate::config::Config;
-use crate::records::codebook::{Code, Codebook};
-use crate::records::schema::Schema;
-use crate::records::subject::Subjects;
 use crate::start::memory::max_dictionary_values;
 use crate::start::sampling::{Take, WholeFileError, read_whole};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use throng_core::values::codebook::{Code, Codebook};
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::Subjects;
 
 /// The first plan, and what it expects of the stream.
 pub struct Primed {

@@ -11,8 +11,8 @@ use crate::anonymity::privacy::protection::Protection;
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Progress;
 use crate::daemon::state::store::{Recovered, Store};
-use crate::records::schema::Schema;
 use crate::start::findings::Met;
+use throng_core::values::schema::Schema;
 
 /// The model that goes on from `progress`, before the rows of its window are counted.
 pub(super) fn new_model(

@@ -5,15 +5,15 @@ use crate::anonymity::plan::evidence::Evidence;
 use crate::anonymity::planner::evidence::{EvidenceError, EvidenceInput, gather};
 use crate::anonymity::planner::sample::Sample;
 use crate::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
-use crate::counting::{Arrival, KeptWindow, Used};
 use crate::daemon::state::records::SearchRequest;
 use crate::faults::crash_point;
-use crate::records::codebook::Codebook;
 use crate::telemetry::{DeviceUsed, Telemetry};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::values::codebook::Codebook;
+use throng_risk::counting::{Arrival, KeptWindow, Used};
 
 /// A search under way.
 pub(super) struct Search {

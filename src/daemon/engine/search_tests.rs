@@ -4,19 +4,19 @@ use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::evidence::WindowModel;
 use crate::anonymity::planner::sample::Sample;
 use crate::config::parse;
-use crate::counting::cuda::emulator::Emulator;
-use crate::counting::{Device, Wanted};
 use crate::daemon::engine::assemble::assemble;
 use crate::daemon::engine::encode_ahead::Unseen;
 use crate::daemon::engine::{Engine, Settling};
 use crate::io::input::InputBatch;
-use crate::records::codebook::Code;
-use crate::records::raw::{Coordinate, Token};
 use crate::release::sink::{DeliveryError, Envelope, Sink};
 use crate::release::verified::Verified;
-use crate::risk::adjacency::Limits;
-use crate::risk::multigrid::CoarseAdjacency;
 use crate::start::checked::Checked;
+use throng_core::values::codebook::Code;
+use throng_core::values::raw::{Coordinate, Token};
+use throng_risk::adjacency::Limits;
+use throng_risk::counting::cuda::emulator::Emulator;
+use throng_risk::counting::{Device, Wanted};
+use throng_risk::multigrid::CoarseAdjacency;
 
 const SETTINGS: PlannerSettings = PlannerSettings {
     k: 3,

@@ -5,11 +5,11 @@ use crate::anonymity::series::{Head, Readings, Received, Terms, sum_up};
 use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
 use crate::daemon::state::records::Intent;
 use crate::io::input::{InputBatch, Place};
-use crate::records::table::Batch;
 use crate::release::series::SeriesRefusal;
 use crate::release::series_sums::verify_sums;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
+use throng_core::values::table::Batch;
 
 /// Bytes of one message of contributions: brokers take a megabyte as they come.
 const MAX_MESSAGE: usize = 500_000;

@@ -6,18 +6,18 @@ use crate::anonymity::series::{
 };
 use crate::daemon::state::entries::EntryCodec;
 use crate::io::input::{InputBatch, Place};
-use crate::records::canonical::Canonical;
-use crate::records::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
-use crate::records::digest::{DigestKey, Keyed};
-use crate::records::hierarchy::Hierarchy;
-use crate::records::json::unquoted;
-use crate::records::moment;
-use crate::records::raw::Coordinate;
-use crate::records::table::Batch;
 use crate::release::series::{SeriesRefusal, VerifiedSeries, verify_series};
 use crate::telemetry::{SeriesPublished, SeriesRecords, TooFewBuckets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use throng_core::values::canonical::Canonical;
+use throng_core::values::codebook::{Code, Codebook, FIRST_VALUE, UNCOVERED};
+use throng_core::values::digest::{DigestKey, Keyed};
+use throng_core::values::hierarchy::Hierarchy;
+use throng_core::values::json::unquoted;
+use throng_core::values::moment;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::table::Batch;
 
 /// Series of a stream: their terms and all that is remembered of them.
 pub(super) struct SeriesStream {

@@ -5,15 +5,8 @@ use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
 use crate::codec::{LineFormat, TypedGroup};
 use crate::config::{Backend, Config, Rows, SinkKind};
-use crate::counting::Wanted;
 use crate::daemon::state::seal::Keys;
 use crate::io::registry::FramedAs;
-use crate::ledger::per_subject::Ledger;
-use crate::ledger::said::Said;
-use crate::ledger::supporters::{SupportLimits, Supporters};
-use crate::records::codebook::{Codebook, CodebookError};
-use crate::records::digest::DigestKey;
-use crate::records::schema::Schema;
 use crate::start::memory::{bounds, max_dictionary_values};
 use crate::start::nested::{is_nested, nesting};
 use crate::start::output_names::written_under;
@@ -21,6 +14,13 @@ use crate::start::profiles::in_order;
 use crate::start::reading::line_format;
 use std::sync::Arc;
 use std::time::Duration;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::said::Said;
+use throng_core::ledger::supporters::{SupportLimits, Supporters};
+use throng_core::values::codebook::{Codebook, CodebookError};
+use throng_core::values::digest::DigestKey;
+use throng_core::values::schema::Schema;
+use throng_risk::counting::Wanted;
 
 /// Settings of the engine.
 #[derive(Clone, Debug)]

@@ -19,16 +19,16 @@ use crate::daemon::state::records::{Intent, KeptRow, OffsetRange, Progress};
 use crate::daemon::state::store::Store;
 use crate::faults::crash_point;
 use crate::io::input::InputBatch;
-use crate::ledger::SHARDS;
-use crate::ledger::per_subject::Ledger;
-use crate::records::raw::Coordinate;
-use crate::records::table::Batch;
 use crate::release::sink::{AuditLine, DeliveryError, Envelope, SeriesLineage, Sink};
 use crate::release::verified::Verified;
 use crate::telemetry::{BatchReport, LimitReached, SuppressionReason};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
+use throng_core::ledger::SHARDS;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::raw::Coordinate;
+use throng_core::values::table::Batch;
 
 /// What a batch changes once it has left.
 struct Effects {

@@ -10,14 +10,14 @@ use crate::anonymity::plan::Plan;
 use crate::anonymity::treatment::mask::Mask;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup, Unreleased};
 use crate::anonymity::treatment::treat::{Policy, Records, Rules, treat};
-use crate::ledger::per_subject::Ledger;
-use crate::records::codebook::{Codebook, SUPPRESSED};
 use crate::release::given::Given;
 use crate::release::verified::Verified;
 use crate::release::verify::{Refusal, Violation, verify};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::{Codebook, SUPPRESSED};
 
 /// A batch with a proposal of what may leave of it at `gathered.age_ms`.
 struct Treated<'a> {

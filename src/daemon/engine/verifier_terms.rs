@@ -5,11 +5,11 @@ use crate::anonymity::plan::{Group, Plan};
 use crate::anonymity::planner::reference::{ReferenceCounts, resolve};
 use crate::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
 use crate::anonymity::treatment::treat::{GroupNames, Protected};
-use crate::records::holders::Holders;
 use crate::release::given::{GroupTerms, NarrowingTerms};
 use crate::release::protected::{ProtectedTerms, Shares};
 use crate::release::repetition::LineLimit;
 use crate::telemetry::{Limit, LimitReached};
+use throng_core::values::holders::Holders;
 
 /// The terms of every group of `plan`, in its order. `protections` each come with the distribution that they compare
 /// with, empty where there is none. Verification is told the ladders, so that it recounts what can be excluded.

@@ -11,12 +11,12 @@ use crate::daemon::state::store::binding::{ERASURE_POSITION, TopicPosition};
 use crate::daemon::state::store::kinds::{Kind, UNKNOWN};
 use crate::daemon::state::store::rewrite::{Edit, Editor};
 use crate::daemon::state::store::{PROGRESS, Store};
-use crate::ledger::delta::LedgerDelta;
-use crate::ledger::erased_keys::ErasedKeys;
-use crate::ledger::supporters::SupportShard;
 use crate::start::findings::Met;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use throng_core::ledger::delta::LedgerDelta;
+use throng_core::ledger::erased_keys::ErasedKeys;
+use throng_core::ledger::supporters::SupportShard;
 
 /// Number of entries removed from each store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

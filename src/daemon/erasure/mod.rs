@@ -15,11 +15,6 @@ use super::state::store::binding::TopicPosition;
 use crate::anonymity::planner::GroupShape;
 use crate::anonymity::treatment::names::{class_base, turn_name};
 use crate::config::SourceKind;
-use crate::ledger::erased_keys::ErasedKeys;
-use crate::records::digest::{DigestKey, NameDigest};
-use crate::records::raw::Token;
-use crate::records::schema::Schema;
-use crate::records::subject::{NO_SUBJECT, Subjects};
 use crate::start::checked::Checked;
 use crate::telemetry::{SubjectsErased, Telemetry};
 use edit::Eraser;
@@ -28,6 +23,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
+use throng_core::ledger::erased_keys::ErasedKeys;
+use throng_core::values::digest::{DigestKey, NameDigest};
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
+use throng_core::values::subject::{NO_SUBJECT, Subjects};
 
 /// Maximum number of people in one request.
 pub const MAX_SUBJECTS: usize = 10_000;

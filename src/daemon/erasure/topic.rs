@@ -8,8 +8,6 @@ use crate::daemon::requests::{Request, Requests};
 use crate::daemon::state::store::binding::TopicPosition;
 use crate::io::kafka::connection::{Cluster, KafkaFailure};
 use crate::io::kafka::whole::{Reading, WholeTopic};
-use crate::records::raw::Token;
-use crate::records::subject::{NO_SUBJECT, Subjects};
 use crate::telemetry::{ErasureFailed, ErasureLag, ErasureMessage, ErasuresMissed, RejectionReason, Telemetry};
 use crossbeam_channel::TryRecvError;
 use rdkafka::Message;
@@ -19,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use throng_core::values::raw::Token;
+use throng_core::values::subject::{NO_SUBJECT, Subjects};
 use tokio::sync::oneshot;
 
 /// Maximum number of people that wait for an erasure. At the limit the topic is not read on.
@@ -226,10 +226,10 @@ impl ErasureTopic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::DigestKey;
-    use crate::records::schema::Schema;
     use std::collections::BTreeMap;
     use std::path::Path;
+    use throng_core::values::digest::DigestKey;
+    use throng_core::values::schema::Schema;
 
     const HOUR: Duration = Duration::from_hours(1);
 

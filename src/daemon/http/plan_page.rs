@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::anonymity::plan::Pace;
     use crate::anonymity::plan::evidence::StrongestInference;
-    use crate::records::schema::Changes;
+    use throng_core::values::schema::Changes;
 
     #[test]
     fn a_quasi_identifier_of_few_people_is_not_named() {

@@ -7,13 +7,13 @@ use super::seal::Keys;
 use crate::anonymity::series::{Cohort, Contributions, Head, OpenBucket, Participant, SeriesChanges, SeriesState};
 use crate::daemon::state::records::KeptRow;
 use crate::io::input::Place;
-use crate::ledger::supporters::Person;
-use crate::records::digest::{DigestKey, Keyed};
-use crate::records::raw::Coordinate;
-use crate::records::sealer::Sealer;
 use crate::release::sink::ChangelogRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use throng_core::ledger::supporters::Person;
+use throng_core::values::digest::{DigestKey, Keyed};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::sealer::Sealer;
 
 /// Bytes of a name.
 const NAME: usize = 16;

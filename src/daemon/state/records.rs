@@ -8,13 +8,13 @@ use crate::anonymity::series::SeriesChanges;
 use crate::daemon::engine::clock::Anchor;
 use crate::io::input::Place;
 use crate::io::profiles::Cells;
-use crate::ledger::delta::LedgerDelta;
-use crate::records::raw::Coordinate;
 use crate::release::sink::Positions;
 use crate::start::findings::Met;
 use crate::telemetry::Totals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use throng_core::ledger::delta::LedgerDelta;
+use throng_core::values::raw::Coordinate;
 
 /// Where the stream stands after a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,9 +3,9 @@
 //! A column is written as the texts that occur in it, each once, and a number a row in as few bytes as those need. For
 //! 10,000 wearable records of 25 attributes that is about 30 bytes a record.
 
-use crate::records::codebook::{ABSENT, Code, Codebook};
-use crate::records::table::Batch;
 use serde::{Deserialize, Serialize};
+use throng_core::values::codebook::{ABSENT, Code, Codebook};
+use throng_core::values::table::Batch;
 
 /// Values that occur, in the order of their first row, and which of them each row has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,12 +183,12 @@ impl RowPacker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::DigestKey;
-    use crate::records::raw::Token;
-    use crate::records::schema::Schema;
     use proptest::prelude::*;
     use std::path::Path;
     use std::sync::Arc;
+    use throng_core::values::digest::DigestKey;
+    use throng_core::values::raw::Token;
+    use throng_core::values::schema::Schema;
 
     fn books() -> Vec<Codebook> {
         let text = "name = \"t\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\n[[attribute]]\nname = \"b\"\ntype = \"integer\"\n[[attribute]]\nname = \"c\"\ntype = \"string\"\n";

@@ -1,8 +1,8 @@
 //! Keys derived from the one secret, by which what goes to disk is sealed.
 
-pub use crate::records::sealer::Sealer;
 use hkdf::Hkdf;
 use sha2::Sha256;
+pub use throng_core::values::sealer::Sealer;
 use zeroize::Zeroizing;
 
 /// The independent keys that one secret stands for.

@@ -9,7 +9,6 @@ use super::profile_journal::ProfileJournal;
 use super::records::{Intent, ProfileChange, Progress};
 use super::seal::{Keys, Sealer};
 use crate::faults::crash_point;
-use crate::ledger::per_subject::Ledger;
 use crate::telemetry::Telemetry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
+use throng_core::ledger::per_subject::Ledger;
 
 pub mod binding;
 mod effect;

@@ -6,13 +6,13 @@ use crate::daemon::engine::{POLL_INTERVAL, Settling, Turn, Upcoming};
 use crate::io::file::{FileSource, SourceError};
 use crate::io::input::{Closed, InputBatch, Limits, Place, Ranges};
 use crate::io::subject_share::SubjectShare;
-use crate::records::raw::Coordinate;
-use crate::records::schema::SubjectAttribute;
 use crate::release::sink::Rejected;
 use crate::telemetry::{FileDivided, FileOpened, RejectionReason};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::SubjectAttribute;
 
 /// Files are one partition.
 const PLACE: Place = (0, 0);

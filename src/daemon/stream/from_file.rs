@@ -14,7 +14,6 @@ use crate::io::file::sink::{FileSink, Names, NoSink, SeriesColumns, refuse_repla
 use crate::io::file::{FileSource, GroupColumns, Reading, Standing, StopFlag, content_digest_of};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::transaction::UNTRUTHFUL;
-use crate::records::schema::Schema;
 use crate::release::sink::Sink;
 use crate::start::checked::{Checked, policy_files};
 use crate::start::findings::Finding;
@@ -25,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use throng_core::values::schema::Schema;
 
 /// Runs over files or standard input to the end, or until `stop`.
 ///

@@ -26,7 +26,6 @@ use crate::io::kafka::paused::PausedPartitions;
 use crate::io::kafka::reader::Reader;
 use crate::io::kafka::refusal::Refusal;
 use crate::io::kafka::transaction::TransactionalSink;
-use crate::records::schema::Schema;
 use crate::start::checked::Checked;
 use crate::start::clusters::clusters;
 use crate::start::findings::Finding;
@@ -38,6 +37,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use throng_core::values::schema::Schema;
 
 /// Asks until the cluster answers: a daemon may well start before its broker. A missing topic is an answer.
 fn reach(

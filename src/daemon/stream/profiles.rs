@@ -6,10 +6,10 @@ use crate::daemon::run_error::RunError;
 use crate::daemon::state::records::Intent;
 use crate::daemon::stream::run::StreamError;
 use crate::io::kafka::connection::Cluster;
-use crate::records::schema::Schema;
 use crate::start::profiles::{NotRead, read};
 use crate::telemetry::Telemetry;
 use std::sync::atomic::AtomicBool;
+use throng_core::values::schema::Schema;
 
 /// Begins to read profiles, and waits for all that there are before the first batch; not where `intent` is to be repeated first.
 /// False where `stop` came before.

@@ -15,13 +15,13 @@ use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::Intent;
 use crate::faults::crash_point;
 use crate::io::input::{Closed, Place, Ranges};
-use crate::records::raw::Coordinate;
 use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
 use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use throng_core::values::raw::Coordinate;
 
 /// Why the daemon stopped by itself.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,8 @@ use super::proposal::Reading;
 use super::tokens::is_nothing;
 use super::values::Values;
 use crate::io::table::TableColumn;
-use crate::records::dictionary::FIRST_VALUE;
-use crate::records::schema::Type;
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::schema::Type;
 
 /// Different codes from which on they may be people's.
 const CODES: usize = 9;
@@ -135,8 +135,8 @@ pub(super) fn names_the_profile(column: &TableColumn, profile: &[&TableColumn]) 
 mod tests {
     use super::*;
     use crate::dataset::infer::values::Text;
-    use crate::records::dictionary::Dictionary;
-    use crate::records::schema::Origin;
+    use throng_core::values::dictionary::Dictionary;
+    use throng_core::values::schema::Origin;
 
     #[test]
     fn codes_of_participants_have_a_shape() {

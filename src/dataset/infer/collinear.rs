@@ -2,9 +2,9 @@
 
 use super::propose::Inferred;
 use crate::io::table::WholeTable;
-use crate::records::canonical::Canonical;
-use crate::records::dictionary::FIRST_VALUE;
-use crate::records::raw::Token;
+use throng_core::values::canonical::Canonical;
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::raw::Token;
 
 /// Records with both numbers below which no correlation is computed.
 const ENOUGH: f64 = 10.0;

@@ -3,10 +3,10 @@
 use super::proposal::Spelled;
 use super::tokens::plain_number as number;
 use super::values::Text;
-use crate::records::dates::{Dates, Epoch, Format};
-use crate::records::moment::DAY;
-use crate::records::schema::Type;
 use chrono::{Datelike as _, Utc};
+use throng_core::values::dates::{Dates, Epoch, Format};
+use throng_core::values::moment::DAY;
+use throng_core::values::schema::Type;
 
 /// What was found out.
 pub(super) struct Dated {

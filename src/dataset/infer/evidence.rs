@@ -3,20 +3,20 @@
 
 use super::people::{NOBODY, People};
 use crate::anonymity::planner::pace::{TooFewSteps, pace_of};
-use crate::counting::Wanted;
 use crate::io::table::TableColumn;
-use crate::records::canonical::Canonical;
-use crate::records::dictionary::{Dictionary, FIRST_VALUE, MISSING};
-use crate::records::json::unquoted;
-use crate::records::moment;
-use crate::records::numbers::RecordNumbers;
-use crate::records::raw::Token;
-use crate::records::schema::{Attribute, Changes};
-use crate::risk::audit::{AuditColumn, AuditQuestion, ReadColumns, Report, Singletons, audit, prepare};
-use crate::risk::identifiers::Rule;
-use crate::risk::qid::Strategy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use throng_core::values::canonical::Canonical;
+use throng_core::values::dictionary::{Dictionary, FIRST_VALUE, MISSING};
+use throng_core::values::json::unquoted;
+use throng_core::values::moment;
+use throng_core::values::numbers::RecordNumbers;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::{Attribute, Changes};
+use throng_risk::audit::{AuditColumn, AuditQuestion, ReadColumns, Report, Singletons, audit, prepare};
+use throng_risk::counting::Wanted;
+use throng_risk::identifiers::Rule;
+use throng_risk::qid::Strategy;
 
 /// Attributes whose combinations are searched, at most.
 const SEARCHED: usize = 128;

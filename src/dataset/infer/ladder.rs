@@ -8,11 +8,11 @@ use super::people::People;
 use super::proposal::{Generalized, Ladder, Reading, Round, Spelled};
 use super::tokens::{is_nothing, number};
 use super::values::{Text, Values};
-use crate::records::canonical::MAX_STRING_BYTES;
-use crate::records::dates::{Dates, Epoch};
-use crate::records::moment::{self, Unit};
-use crate::records::schema::Type;
-use crate::records::shapes;
+use throng_core::values::canonical::MAX_STRING_BYTES;
+use throng_core::values::dates::{Dates, Epoch};
+use throng_core::values::moment::{self, Unit};
+use throng_core::values::schema::Type;
+use throng_core::values::shapes;
 
 /// What was asked of a proposal that decides about hierarchies.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Hints in the name of a column. A name can make an attribute more protected, not less.
 
-use crate::risk::identifiers::{Category, words};
+use throng_risk::identifiers::{Category, words};
 
 /// Words that name a person before a number or code, or alone: research, clinical trials (CDISC), registries and hospitals.
 const PERSON: [&str; 91] = [

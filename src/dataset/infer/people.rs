@@ -3,14 +3,14 @@
 use super::names::Name;
 use super::tokens::is_nothing;
 use crate::io::table::TableColumn;
-use crate::records::canonical::{Canonical, Missing, Type, Typing};
-use crate::records::dates::Dates;
-use crate::records::dictionary::FIRST_VALUE;
-use crate::records::raw::Token;
-use crate::records::schema::Rounding;
-use crate::records::shapes::{Shape, share};
-use crate::records::spelling::Spelling;
 use std::collections::BTreeMap;
+use throng_core::values::canonical::{Canonical, Missing, Type, Typing};
+use throng_core::values::dates::Dates;
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Rounding;
+use throng_core::values::shapes::{Shape, share};
+use throng_core::values::spelling::Spelling;
 
 /// No person stands behind the record.
 pub(super) const NOBODY: u32 = u32::MAX;

@@ -1,7 +1,7 @@
 //! A proposal and its parts, before they are text.
 
-use crate::records::moment::Unit;
-use crate::records::schema::{Changes, Origin, Place, Role, Type};
+use throng_core::values::moment::Unit;
+use throng_core::values::schema::{Changes, Origin, Place, Role, Type};
 
 /// An attribute as it is proposed.
 #[derive(Clone, Debug)]

@@ -12,14 +12,14 @@ use super::text;
 use super::tokens::{is_nothing, plain_number};
 use super::values::Values;
 use crate::io::table::{TableColumn, WholeTable};
-use crate::records::dictionary::FIRST_VALUE;
-use crate::records::schema::{Attribute, Changes, Origin, Place, Role, Schema, SchemaError, Type};
-use crate::risk::audit::AuditColumn;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use throng_core::values::dictionary::FIRST_VALUE;
+use throng_core::values::schema::{Attribute, Changes, Origin, Place, Role, Schema, SchemaError, Type};
+use throng_risk::audit::AuditColumn;
 
 /// What is asked of records.
 #[expect(clippy::struct_excessive_bools, reason = "each is true or false of the records by itself")]
@@ -376,7 +376,7 @@ fn names<'a>(columns: impl Iterator<Item = &'a str>) -> Vec<String> {
 fn header_is_one(columns: &[TableColumn], looked: &[(usize, Looked)]) -> Result<(), InferError> {
     let of_type = |column: &TableColumn, kind: Type| match kind {
         Type::Integer | Type::Float => Some(plain_number(&column.name).is_some()),
-        Type::Date | Type::Timestamp => Some(crate::records::moment::parse(column.name.trim()).is_some()),
+        Type::Date | Type::Timestamp => Some(throng_core::values::moment::parse(column.name.trim()).is_some()),
         _ => None,
     };
     let typed: Vec<bool> =

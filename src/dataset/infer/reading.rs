@@ -5,8 +5,8 @@ use super::names::Name;
 use super::proposal::Reading;
 use super::tokens::{is_nothing, number, plain_number, thousands_mark};
 use super::values::{Text, Values};
-use crate::records::schema::Type;
-use crate::records::shapes::shape_of;
+use throng_core::values::schema::Type;
+use throng_core::values::shapes::shape_of;
 
 /// Numbers that devices and questionnaires write where there is nothing.
 const SENTINELS: [f64; 5] = [-1.0, -9.0, -99.0, -999.0, -9999.0];

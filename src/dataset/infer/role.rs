@@ -6,8 +6,8 @@ use super::people::People;
 use super::proposal::Reading;
 use super::tokens::number;
 use super::values::Values;
-use crate::records::schema::{Role, Type};
-use crate::risk::identifiers::{Judgement, Profile, Reason, Rule};
+use throng_core::values::schema::{Role, Type};
+use throng_risk::identifiers::{Judgement, Profile, Reason, Rule};
 
 /// A role with its reason.
 pub(super) struct Chosen {
@@ -75,8 +75,8 @@ fn is_structure(text: &str) -> bool {
 /// What the rule of the audit says; a single value with the shape of an identifier is enough among words.
 fn judged(values: &Values<'_>, reading: &Reading, name: &Name, people: &People) -> Option<String> {
     let column = values.column;
-    let missing = |code: u32| code < crate::records::dictionary::FIRST_VALUE;
-    let codes = crate::records::dictionary::FIRST_VALUE as usize + column.dictionary.values();
+    let missing = |code: u32| code < throng_core::values::dictionary::FIRST_VALUE;
+    let codes = throng_core::values::dictionary::FIRST_VALUE as usize + column.dictionary.values();
     let mut profile = Profile::of_codes(&column.codes, codes, missing);
     if matches!(reading.kind, Type::String | Type::Integer) {
         profile = profile.with_texts(column.dictionary.texts());

@@ -4,10 +4,10 @@ use super::{Asked, InferError, Inferred, infer};
 use crate::codec::Limits;
 use crate::io::file::Format;
 use crate::io::table::{Request, WholeTable, read};
-use crate::records::schema::{Changes, Role, Type};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use throng_core::values::schema::{Changes, Role, Type};
 
 const CSV: Format = Format::Csv { separator: b',' };
 

@@ -3,8 +3,8 @@
 use super::dates::first_year;
 use super::numbers::plain;
 use super::proposal::{Ladder, Proposal, Proposed, Round, Spelled};
-use crate::records::schema::{Origin, Place};
 use std::fmt::Write as _;
+use throng_core::values::schema::{Origin, Place};
 
 /// Characters of a line, about.
 const WIDE: usize = 120;

@@ -2,7 +2,7 @@
 
 use super::people::{NOBODY, People};
 use crate::io::table::TableColumn;
-use crate::records::dictionary::FIRST_VALUE;
+use throng_core::values::dictionary::FIRST_VALUE;
 
 /// A text as the records spell it.
 #[derive(Clone, Copy, Debug)]

@@ -7,12 +7,12 @@
 use super::doubles::doubles;
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::{CellId, SUPPRESSED};
-use crate::records::schema::Role;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{CellId, SUPPRESSED};
+use throng_core::values::schema::Role;
 
 /// Bins of batches at most; people at most, drawn; cells of an attribute at most, the most frequent; targets of an attribute.
 const MOST_BINS: usize = 400;

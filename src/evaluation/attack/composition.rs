@@ -8,10 +8,10 @@
 use super::release::{Effort, Known, Release};
 use super::trials::{Trials, Yield};
 use crate::evaluation::facts::is_present;
-use crate::records::codebook::{CellId, Code};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
+use throng_core::values::codebook::{CellId, Code};
 
 /// Releases of a person at most.
 const RELEASES: usize = 8;

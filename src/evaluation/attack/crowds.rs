@@ -3,8 +3,8 @@
 
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::CellId;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::CellId;
 
 /// The people of every class, by batch.
 type Classes = BTreeMap<Vec<CellId>, BTreeMap<u64, BTreeSet<u32>>>;

@@ -9,8 +9,8 @@
 
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::{CellId, Code, SUPPRESSED, is_range};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{CellId, Code, SUPPRESSED, is_range};
 
 /// The share of the people of every class and batch that are placed below their printed cells, rightly.
 pub fn run(release: &Release<'_>) -> Vec<Yield> {

@@ -6,8 +6,8 @@
 
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::{CellId, Code, SUPPRESSED};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
 
 /// Tries every line of every class that is not exact. The rates of a class add up to 1 as long as anybody is left of it, whoever is struck out,
 /// so that a mean shows nothing: each line is judged.

@@ -2,8 +2,8 @@
 
 use super::release::Release;
 use super::trials::{Trials, Yield};
-use crate::records::codebook::{CellId, SUPPRESSED};
 use std::collections::BTreeMap;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
 
 /// By sensitive attribute, where k promises nothing: how probably the most frequent value of a line's class is the line's own.
 pub fn run(release: &Release<'_>) -> Vec<Yield> {

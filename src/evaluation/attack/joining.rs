@@ -7,11 +7,11 @@
 
 use super::release::{Effort, Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::codebook::{CellId, SUPPRESSED};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{CellId, SUPPRESSED};
 
 /// The lines of two groups in one batch.
 pub struct Meeting<'a> {

@@ -8,11 +8,11 @@ use super::release::{Effort, Known, Release, shuffled_lines};
 use super::trials::{Trials, Yield};
 use crate::evaluation::facts::is_present;
 use crate::evaluation::released::Origin;
-use crate::records::codebook::CellId;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeSet;
+use throng_core::values::codebook::CellId;
 
 /// Tries with 1 … `effort.known` known attributes.
 pub fn run(release: &Release<'_>, effort: Effort, dice: &mut ChaCha8Rng) -> Vec<Yield> {

@@ -6,10 +6,10 @@
 use super::release::{Effort, Release};
 use super::trials::{Trials, Yield};
 use crate::evaluation::facts::is_present;
-use crate::records::codebook::{CellId, Code, UNCOVERED};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{CellId, Code, UNCOVERED};
 
 /// No value that could not be printed is behind more than half of the people who hide (docs/methods.md §12.2).
 const HALF: f64 = 0.5;

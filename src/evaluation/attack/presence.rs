@@ -8,11 +8,11 @@
 use super::doubles::doubles;
 use super::release::{Known, Release};
 use super::trials::{Trials, Yield};
-use crate::records::schema::Role;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use throng_core::values::schema::Role;
 
 /// Moments of a person that are known.
 const MOMENTS: usize = 20;

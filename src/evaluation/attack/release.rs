@@ -7,12 +7,12 @@ use crate::config::Config;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{Origin, ReleasedGroup};
-use crate::records::codebook::{CellId, SUPPRESSED};
-use crate::records::schema::{Role, Schema};
-use crate::records::subject::NO_SUBJECT;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
+use throng_core::values::schema::{Role, Schema};
+use throng_core::values::subject::NO_SUBJECT;
 
 /// What is promised of a release.
 #[derive(Clone, Copy, Debug, Default)]

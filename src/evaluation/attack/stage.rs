@@ -6,10 +6,10 @@ use crate::config::Config;
 use crate::evaluation::facts::AttributeFacts;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::{Origin, ReleasedGroup};
-use crate::records::codebook::{CellId, SUPPRESSED};
-use crate::records::schema::Schema;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
+use throng_core::values::schema::Schema;
 
 /// Records, and what left of them.
 pub struct Stage {

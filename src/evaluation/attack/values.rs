@@ -8,9 +8,9 @@ use super::release::{Effort, Release};
 use super::trials::{Trials, Yield};
 use crate::anonymity::planner::dependence::{beyond_chance, bins, strangers};
 use crate::evaluation::released::ReleasedGroup;
-use crate::records::codebook::CellId;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use throng_core::values::codebook::CellId;
 
 /// Bins of an attribute's values, in their order.
 const BINS: usize = 16;

@@ -4,9 +4,9 @@
 use crate::evaluation::facts::{AttributeFacts, is_present};
 use crate::evaluation::original::Original;
 use crate::evaluation::released::ReleasedGroup;
-use crate::records::codebook::{CellId, Code};
-use crate::records::schema::Type;
 use std::collections::{BTreeMap, HashMap};
+use throng_core::values::codebook::{CellId, Code};
+use throng_core::values::schema::Type;
 
 /// Values of a category that have a column of their own.
 const MOST_VALUES: usize = 32;

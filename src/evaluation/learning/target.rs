@@ -4,8 +4,8 @@ use super::features;
 use crate::evaluation::facts::{AttributeFacts, is_present};
 use crate::evaluation::original::Original;
 use crate::evaluation::released::ReleasedGroup;
-use crate::records::codebook::Code;
 use std::collections::BTreeSet;
+use throng_core::values::codebook::Code;
 
 /// Values of a target that are told apart; the rarer ones are one class. Numbers with more are above their median or not.
 const MOST_CLASSES: usize = 8;

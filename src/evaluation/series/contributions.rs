@@ -5,11 +5,11 @@
 use super::lineage::SeriesLineage;
 use crate::anonymity::series::Terms;
 use crate::evaluation::original::Original;
-use crate::records::codebook::{Code, FIRST_VALUE};
-use crate::records::json::unquoted;
-use crate::records::moment;
-use crate::records::subject::NO_SUBJECT;
 use std::collections::BTreeMap;
+use throng_core::values::codebook::{Code, FIRST_VALUE};
+use throng_core::values::json::unquoted;
+use throng_core::values::moment;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// A record with a person and a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use super::usefulness::{PopulationBucket, SignalSeries, Usefulness, median};
 use crate::anonymity::series::Terms;
 use crate::evaluation::original::Original;
 use crate::evaluation::released::ReleasedGroup;
-use crate::records::codebook::CellId;
-use crate::records::json::unquoted;
-use crate::records::moment;
-use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::CellId;
+use throng_core::values::json::unquoted;
+use throng_core::values::moment;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// People and records with at least one line, and the error of daily means of the lines. `daily` are the terms of a series of days over
 /// the numbers of the schema; without them there is no error. None without a lineage.

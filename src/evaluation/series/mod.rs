@@ -35,10 +35,10 @@ use super::original::Original;
 use crate::anonymity::series::{SeriesRow, Terms};
 use crate::config::Config;
 use crate::html::series_chart::SeriesCharts;
-use crate::records::subject::NO_SUBJECT;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::subject::NO_SUBJECT;
 
 /// A release of series beside its original.
 #[derive(Clone, Debug)]

@@ -326,7 +326,7 @@ fn inverse(matrix: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::mix;
+    use throng_core::values::digest::mix;
 
     fn draw(seed: u64) -> f64 {
         (mix(seed) >> 11) as f64 / (1_u64 << 53) as f64

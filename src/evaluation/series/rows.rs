@@ -9,7 +9,6 @@ use crate::anonymity::series::{
 use crate::config::{Config, Sink};
 use crate::evaluation::error::EvaluationError;
 use crate::io::file::{Format, open_text};
-use crate::records::moment;
 use crate::start::reading::file_format;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
@@ -19,6 +18,7 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use throng_core::values::moment;
 
 /// A line of a released file.
 #[derive(Clone, Debug, PartialEq)]

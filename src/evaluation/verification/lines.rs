@@ -10,13 +10,13 @@ use crate::evaluation::joined::{At, Owners};
 use crate::evaluation::nested::{Object, ranks, values};
 use crate::evaluation::released::{files, is_missing, joined, without_guard};
 use crate::io::file::{FileSource, open_text};
-use crate::records::raw::{RawBatch, Token};
-use crate::records::schema::{Attribute, Schema};
 use crate::start::nested::{is_nested, way};
 use crate::start::reading::file_format;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::schema::{Attribute, Schema};
 
 /// Lines read at a time.
 const AT_A_TIME: usize = 10_000;

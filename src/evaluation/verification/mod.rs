@@ -39,9 +39,9 @@ use crate::anonymity::planner::GroupShape;
 use crate::anonymity::series::Terms;
 use crate::config::{Config, Recoding, Rows};
 use crate::evaluation::original::Original;
-use crate::records::schema::Schema;
 use finding::{Asked, Findings};
 use std::path::Path;
+use throng_core::values::schema::Schema;
 
 /// Recounts the release at `path`, written as the sink of `config` writes. With a `lineage` people are counted, and batches. Values of
 /// series, whose `terms` are given, are recounted from the `original`.

@@ -9,8 +9,8 @@ use super::spelled::Spelled;
 use super::told::Told;
 use crate::anonymity::planner::GroupShape;
 use crate::config::{Diversity, ModelKind, PrivacyModel};
-use crate::records::schema::Schema;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::schema::Schema;
 
 const SLACK: f64 = 1e-9;
 const PROMISE: &str = "a class shows values as diverse as `privacy.model` asks";

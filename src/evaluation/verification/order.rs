@@ -5,11 +5,11 @@ use super::lines::Group;
 use super::told::Told;
 use crate::config::Config;
 use crate::io::file::Format;
-use crate::records::formula::guarded;
 use crate::start::reading::file_format;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
+use throng_core::values::formula::guarded;
 
 const SORTED: &str = "lines of a batch are sorted by their bytes";
 

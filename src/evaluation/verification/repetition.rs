@@ -7,8 +7,8 @@ use super::finding::Findings;
 use super::lines::Group;
 use super::told::Told;
 use crate::anonymity::planner::GroupShape;
-use crate::records::schema::{Changes, Schema};
 use std::collections::BTreeMap;
+use throng_core::values::schema::{Changes, Schema};
 
 const PROMISE: &str = "what does not change leaves at most twice in any interval as long as `static_window`";
 /// One line in each of the two windows that an interval meets.

@@ -4,15 +4,15 @@ use super::recount;
 use crate::codec::LineLayout;
 use crate::config::{self, Config};
 use crate::io::file::{Replacement, SinkError};
-use crate::records::codebook::Codebook;
-use crate::records::digest::DigestKey;
-use crate::records::raw::Token;
-use crate::records::schema::Schema;
 use crate::start::reading::{file_format, line_format};
 use crate::start::shapes::group_shapes;
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::codebook::Codebook;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
 
 /// An attribute as a schema describes it, and raw cells of it.
 #[derive(Clone, Debug)]

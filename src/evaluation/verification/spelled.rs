@@ -4,13 +4,13 @@
 //! values of a tree, and for the other hierarchies values that its own text spells (points of an interval or of a cell of a grid, moments of a
 //! calendar unit, the kept characters and others). Nothing is remembered of one attribute that would run full.
 
-use crate::records::canonical::{Canonical, Type};
-use crate::records::hierarchy::{Cover, Hierarchy};
-use crate::records::moment;
-use crate::records::raw::Token;
-use crate::records::schema::{Attribute, Role, Schema};
-use crate::records::shapes;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::canonical::{Canonical, Type};
+use throng_core::values::hierarchy::{Cover, Hierarchy};
+use throng_core::values::moment;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::{Attribute, Role, Schema};
+use throng_core::values::shapes;
 
 /// What a cell is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

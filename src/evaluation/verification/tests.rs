@@ -1,10 +1,10 @@
 use super::spelled::{Spelled, Spelling};
-use crate::records::codebook::{Codebook, FIRST_VALUE};
-use crate::records::digest::DigestKey;
-use crate::records::raw::Token;
-use crate::records::schema::Schema;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::codebook::{Codebook, FIRST_VALUE};
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
 
 const SCHEMA: &str = r#"
 name = "kinds"

@@ -20,8 +20,8 @@ use super::RecordStream;
 use super::dice::{Dice, mix, pow};
 use super::layout::{Cell, Layout, Line, csv_header};
 use super::weighted::Weighted;
-use crate::records::moment::{DAY, date};
 use chrono::Datelike as _;
+use throng_core::values::moment::{DAY, date};
 
 /// Members of a family.
 const FAMILY: usize = 20;

@@ -12,8 +12,8 @@ use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Next, Reading, SourceError, StopFlag};
 use crate::codec::{CsvCodec, Field, Limits, Row, Unknown};
-use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// What the next stretch of the file is.
 enum Parsed {

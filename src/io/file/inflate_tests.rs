@@ -9,7 +9,7 @@ use super::*;
 use crate::io::file::stream::Stream;
 use crate::io::file::testing::{CSV, file, open, pipe};
 use crate::io::file::{Format, SourceError, SourcePosition, StopFlag};
-use crate::records::raw::{RawBatch, Token};
+use throng_core::values::raw::{RawBatch, Token};
 
 fn gzip(text: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::default());

@@ -8,8 +8,8 @@ use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Next, Reading, SourceError};
 use crate::codec::{JsonCodec, JsonKeys, Limits, Refusal};
-use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// Longest line break.
 const BREAK_BYTES: usize = 2;

@@ -17,7 +17,7 @@ use super::whole::{self, Access, UnfinishedFile};
 use super::{Format, SinkError};
 use crate::codec::{Field, JsonCodec, Limits, Unknown};
 use crate::config::{Sink, Used};
-use crate::records::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::raw::{Coordinate, RawBatch, Token};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;

@@ -17,7 +17,7 @@ use super::stream::open_file;
 use super::undescribed::ColumnChoice;
 use super::{Format, Next, Reading, SourceError};
 use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
-use crate::records::raw::{Coordinate, RawBatch};
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// Rows held decoded at a time.
 const ROWS_AT_A_TIME: usize = 1024;

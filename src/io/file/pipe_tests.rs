@@ -9,7 +9,7 @@ use super::StopFlag;
 use crate::io::file::stream::plain_length;
 use crate::io::file::testing::{CSV, file, pipe, reading};
 use crate::io::file::{FileSource, Format, Reading, SourceError, separator_of};
-use crate::records::raw::RawBatch;
+use throng_core::values::raw::RawBatch;
 
 /// As long as a machine that is busy may take to look up.
 const SOON: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Format, Next, Reading, SourceError, StopFlag};
 use crate::codec::{Field, Limits};
-use crate::records::raw::{Coordinate, RawBatch};
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// A file that is being read.
 #[derive(Debug)]

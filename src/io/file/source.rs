@@ -13,8 +13,8 @@ use super::stream::Stream;
 use super::undescribed::{ColumnChoice, missing};
 use super::{Format, Next, Reading, SourceError, StopFlag};
 use crate::codec::{Field, Limits, Unknown};
-use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::RejectionReason;
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// What one call of [`FileSource::read`] consumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What the Kafka client tells about itself: reachability, assignment, lag.
 
 use crate::io::input::Origin;
-use crate::records::raw::Coordinate;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use throng_core::values::raw::Coordinate;
 
 /// Shared between the client's callbacks and the daemon.
 #[derive(Debug, Default)]

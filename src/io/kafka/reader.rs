@@ -11,8 +11,6 @@ use crate::faults;
 use crate::io::input::{Closed, Limits, Ranges};
 use crate::io::message::{self, Messages, Undecoded};
 use crate::io::subject_share::SubjectShare;
-use crate::records::raw::Coordinate;
-use crate::records::schema::SubjectAttribute;
 use crate::release::sink::Rejected;
 use crate::telemetry::RejectionReason;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -26,6 +24,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::values::raw::Coordinate;
+use throng_core::values::schema::SubjectAttribute;
 
 mod filling;
 mod followed;

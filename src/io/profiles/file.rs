@@ -4,9 +4,9 @@ use super::feed::{Feed, News, ProfilesError, reading};
 use super::people::People;
 use super::table::{Table, Taken};
 use crate::io::file::{FileSource, Reading};
-use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::{Limit, LimitReached, ProfileRefused, ProfilesRead, RejectionReason, Telemetry};
 use std::path::PathBuf;
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// Rows decoded at a time, and bytes of them.
 const AT_A_TIME: usize = 10_000;

@@ -1,9 +1,9 @@
 //! The cells that profiles bring to records.
 
 use super::table::Table;
-use crate::records::codebook::{ABSENT, Code, Codebook, NULL, UNCOVERED};
-use crate::records::table::Batch;
 use hashbrown::HashMap;
+use throng_core::values::codebook::{ABSENT, Code, Codebook, NULL, UNCOVERED};
+use throng_core::values::table::Batch;
 
 /// What joining has met in a batch.
 #[derive(Clone, Copy, Debug, Default)]

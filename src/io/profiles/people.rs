@@ -1,12 +1,12 @@
 //! From raw cells to profiles: whose a row is, and its cells as they are kept.
 
 use super::table::Cells;
-use crate::records::canonical::{Canonical, CellError};
-use crate::records::raw::{RawBatch, Token};
-use crate::records::schema::Attribute;
-use crate::records::subject::{NO_SUBJECT, Subjects};
 use crate::telemetry::RejectionReason;
 use std::sync::Arc;
+use throng_core::values::canonical::{Canonical, CellError};
+use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::schema::Attribute;
+use throng_core::values::subject::{NO_SUBJECT, Subjects};
 
 /// Where in a row of profiles the person is named; the attributes follow.
 pub const PERSON: usize = 0;
@@ -80,10 +80,10 @@ impl People {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::DigestKey;
-    use crate::records::raw::Coordinate;
-    use crate::records::schema::Schema;
     use std::path::Path;
+    use throng_core::values::digest::DigestKey;
+    use throng_core::values::raw::Coordinate;
+    use throng_core::values::schema::Schema;
 
     fn people() -> People {
         let text = "name = \"t\"\n[[attribute]]\nname = \"id\"\ntype = \"integer\"\nrole = \"subject\"\n\

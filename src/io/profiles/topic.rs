@@ -9,7 +9,6 @@ use super::table::{Table, Taken};
 use crate::io::kafka::connection::Cluster;
 use crate::io::kafka::whole::{Reading, WholeTopic};
 use crate::io::message::{Part, Undecoded};
-use crate::records::raw::{Coordinate, RawBatch};
 use crate::telemetry::{
     Limit, LimitReached, ProfileRefused, ProfileUpdate, ProfilesLag, ProfilesRead, RejectionReason, Telemetry,
 };
@@ -17,6 +16,7 @@ use rdkafka::Message;
 use rdkafka::message::BorrowedMessage;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use throng_core::values::raw::{Coordinate, RawBatch};
 
 /// How long a message waits whose schema cannot be had now. Those behind it wait with it.
 const LATER: Duration = Duration::from_millis(200);

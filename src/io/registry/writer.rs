@@ -7,12 +7,12 @@ use crate::codec::{
     Unknown,
 };
 use crate::io::message::Undecoded;
-use crate::records::canonical::Type;
-use crate::records::raw::RawBatch;
 use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, WrittenAs, foreign};
 use prost_reflect::prost::encoding::decode_varint;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use throng_core::values::canonical::Type;
+use throng_core::values::raw::RawBatch;
 
 /// How records behind a frame are written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::counting::CodeWriter;
 use crate::io::file::LongRows;
-use crate::records::dictionary::{ABSENT, Dictionary};
-use crate::records::numbers::RecordNumbers;
-use crate::records::schema::{Attribute, Origin};
-use crate::risk::audit::GivenUp;
+use throng_core::values::dictionary::{ABSENT, Dictionary};
+use throng_core::values::numbers::RecordNumbers;
+use throng_core::values::schema::{Attribute, Origin};
+use throng_risk::audit::GivenUp;
+use throng_risk::counting::CodeWriter;
 
 /// A column with its values.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::io::file::SourceError;
-use crate::records::dictionary::DictionaryFull;
+use throng_core::values::dictionary::DictionaryFull;
 
 /// A file that could not be read as a table. No message repeats anything of the file but names of columns that were
 /// asked for.

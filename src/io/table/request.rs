@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::codec::Limits;
 use crate::io::file::Format;
-use crate::records::schema::Schema;
+use throng_core::values::schema::Schema;
 
 /// What to read.
 #[derive(Clone, Debug)]

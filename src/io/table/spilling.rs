@@ -4,8 +4,8 @@ use super::column::{Spilled, TableColumn};
 use super::error::TableError;
 use super::request::{Request, Spill};
 use crate::config::format_size;
-use crate::counting::CodeWriter;
-use crate::risk::audit::GivenUp;
+use throng_risk::audit::GivenUp;
+use throng_risk::counting::CodeWriter;
 
 /// Codes that are held until they are written: 16 MiB.
 const CELLS_AT_ONCE: usize = 4 << 20;

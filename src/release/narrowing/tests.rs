@@ -1,8 +1,8 @@
 use super::*;
-use crate::ledger::per_subject::Ledger;
-use crate::records::codebook::books_of;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::values::codebook::books_of;
 
 const BASE: u128 = 77;
 const SCHEMA: &str = r#"

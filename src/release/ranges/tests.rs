@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::anonymity::treatment::ranges::{RangeColumns, divide};
-use crate::records::canonical::Rounding;
-use crate::records::codebook::books_of;
-use crate::records::raw::Token;
 use proptest::prelude::*;
+use throng_core::values::canonical::Rounding;
+use throng_core::values::codebook::books_of;
+use throng_core::values::raw::Token;
 
 #[test]
 fn bounds_lie_on_the_grid() {

@@ -1,15 +1,15 @@
 use super::*;
 use crate::anonymity::planner::LadderLimits;
 use crate::anonymity::planner::{GroupShape, make_plan};
-use crate::counting::cuda::emulator::Emulator;
-use crate::counting::{Arrival, Device, DeviceError, Wanted};
-use crate::records::codebook::books_of;
-use crate::records::raw::Token;
-use crate::records::table::Batch;
 use proptest::prelude::*;
 use proptest::strategy::Strategy;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use throng_core::values::codebook::books_of;
+use throng_core::values::raw::Token;
+use throng_core::values::table::Batch;
+use throng_risk::counting::cuda::emulator::Emulator;
+use throng_risk::counting::{Arrival, Device, DeviceError, Wanted};
 
 const WIDTH: usize = 4;
 const K: usize = 3;

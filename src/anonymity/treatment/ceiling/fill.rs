@@ -6,8 +6,8 @@
 //! class gets the same counterfeits again, whatever else of a file has changed, as long as the records nearby are the same.
 
 use super::grouping::{Class, Counts, Grouped, group, total};
-use crate::records::digest::mix;
 use std::collections::BTreeMap;
+use throng_core::values::digest::mix;
 
 /// The true lines of a release, without an order.
 #[derive(Clone, Copy, Debug)]

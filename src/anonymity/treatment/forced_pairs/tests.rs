@@ -1,9 +1,9 @@
 //! The guard against its definition, letter by letter.
 
 use super::*;
-use crate::records::codebook::{CellId, SUPPRESSED};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
 
 /// 1 and 2 lie below 5, 3 and 4 below 6, and all of them below 7; 8 is by itself.
 pub(super) fn tree() -> Above {

@@ -1,9 +1,9 @@
 //! The cells of a group, and what is counted of them for as long as they do not change: labels, and records by what they are below.
 
 use crate::anonymity::numbering::Numbering;
-use crate::records::codebook::{CellId, SUPPRESSED};
-use crate::records::digest::mix;
 use std::collections::BTreeSet;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
+use throng_core::values::digest::mix;
 
 /// The labels above the cells of one column, fine to coarse, without the root. Cells without an entry have none.
 pub type Above = hashbrown::HashMap<CellId, Vec<CellId>>;

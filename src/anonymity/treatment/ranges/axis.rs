@@ -1,6 +1,6 @@
 //! One attribute of the rows that are divided: the order of its values, and the loss of an extent.
 
-use crate::records::codebook::{ABSENT, CellId, Code, Codebook, NULL, SUPPRESSED, UNCOVERED};
+use throng_core::values::codebook::{ABSENT, CellId, Code, Codebook, NULL, SUPPRESSED, UNCOVERED};
 
 /// What a row has of an attribute: the rank of its value among those of the rows, or one of the three below.
 pub(super) type Cell = u32;

@@ -13,10 +13,10 @@ mod table;
 
 use super::crowd::NO_SUBJECT;
 use super::recode::{Assignment, UNRELEASED};
-use crate::records::codebook::{CellId, Code, Codebook, SUPPRESSED};
 use axis::{Axis, Cell};
 use cuts::{Node, People};
 use table::Table;
+use throng_core::values::codebook::{CellId, Code, Codebook, SUPPRESSED};
 
 /// The quasi attributes of one group over the rows of a batch.
 pub struct RangeColumns<'a> {

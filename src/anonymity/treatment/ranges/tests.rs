@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::anonymity::treatment::recode::UNRELEASED;
-use crate::records::codebook::{ABSENT, NULL, UNCOVERED, books_of};
-use crate::records::raw::Token;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use throng_core::values::codebook::{ABSENT, NULL, UNCOVERED, books_of};
+use throng_core::values::raw::Token;
 
 const SCHEMA: &str = r#"
 name = "t"

@@ -4,8 +4,8 @@
 use super::{Cells, Scene};
 use crate::anonymity::plan::Group;
 use crate::anonymity::treatment::recode::{Assignment, UNRELEASED};
-use crate::records::codebook::{CellId, SUPPRESSED};
 use std::borrow::Cow;
+use throng_core::values::codebook::{CellId, SUPPRESSED};
 
 impl Scene<'_> {
     /// Which rows have a fragment in the group: those of which it shows any quasi or sensitive cell that is not shared.

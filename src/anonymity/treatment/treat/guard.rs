@@ -3,8 +3,8 @@
 use super::{Cells, Scene};
 use crate::anonymity::plan::Group;
 use crate::anonymity::treatment::forced_pairs::{Above, GroupCells, Records, Steps, withdraw_forced_pairs};
-use crate::records::codebook::{ABSENT, CellId, NULL, SUPPRESSED};
 use std::collections::BTreeSet;
+use throng_core::values::codebook::{ABSENT, CellId, NULL, SUPPRESSED};
 
 /// Rows that show the same of the shared attributes.
 struct Part {

@@ -4,10 +4,10 @@ use super::{Cells, Scene, has_subjects};
 use crate::anonymity::plan::Group;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup, Run, Unreleased};
 use crate::codec::LineLayout;
-use crate::records::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED, is_range};
-use crate::records::digest::BuildClassKeyHash;
 use rayon::prelude::*;
 use std::borrow::Cow;
+use throng_core::values::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED, is_range};
+use throng_core::values::digest::BuildClassKeyHash;
 
 /// Digests of the ranges of one column, each computed once.
 #[derive(Clone, Default)]

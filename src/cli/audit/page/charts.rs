@@ -2,9 +2,9 @@
 
 use crate::cli::page::{Bar, bars};
 use crate::cli::text::{number, percent};
-use crate::risk::audit::{AttributeReport, Report};
-use crate::risk::exposure::Bin;
 use maud::{Markup, html};
+use throng_risk::audit::{AttributeReport, Report};
+use throng_risk::exposure::Bin;
 
 /// A hundred dots: how many of a hundred records stand alone, below k, in a crowd.
 pub fn hundred(report: &Report) -> Markup {

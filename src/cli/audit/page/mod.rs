@@ -11,8 +11,8 @@ use maud::{Markup, html};
 use super::next;
 use crate::cli::page::{card, fact, legend, more, report as page, set, table, text, tile};
 use crate::cli::text::{clean, counted, number, percent, ratio, reason, seconds};
-use crate::risk::audit::{AttributeReport, InferenceReport, QidReport, Report, RiskyRecord, Singletons};
-use crate::risk::linking::Tied;
+use throng_risk::audit::{AttributeReport, InferenceReport, QidReport, Report, RiskyRecord, Singletons};
+use throng_risk::linking::Tied;
 
 /// Rows of a table and bars of a chart at most; the JSON report has all.
 const SHOWN: usize = 25;

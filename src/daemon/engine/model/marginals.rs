@@ -1,7 +1,7 @@
 //! n(u) of every value of the window, up to date with each batch: what drift is measured by.
 
-use crate::records::codebook::Code;
-use crate::risk::adjacency::{Adjacency, MAX_CODES};
+use throng_core::values::codebook::Code;
+use throng_risk::adjacency::{Adjacency, MAX_CODES};
 
 /// How often each value of some attributes occurs, in the window.
 #[derive(Clone, Debug, Default)]

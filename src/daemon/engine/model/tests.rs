@@ -1,13 +1,13 @@
 use super::*;
 use crate::daemon::state::rows::RowPacker;
-use crate::records::digest::DigestKey;
-use crate::records::raw::Token;
-use crate::records::schema::Schema;
-use crate::risk::adjacency::ValueNode;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::values::digest::DigestKey;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
+use throng_risk::adjacency::ValueNode;
 
 const WIDTH: usize = 3;
 

@@ -3,9 +3,9 @@
 //! The window keeps the most of its last records whose different values weigh no more than the limit: a function of the stream alone. A
 //! value weighs by its text and not by its code, so that a start which counts the rows of the state again forgets the very same records.
 
-use crate::records::codebook::{Code, Codebook};
-use crate::records::table::Batch;
-use crate::records::window::Window;
+use throng_core::values::codebook::{Code, Codebook};
+use throng_core::values::table::Batch;
+use throng_core::values::window::Window;
 
 /// Weighs the values that the window holds.
 pub(super) struct Weight {

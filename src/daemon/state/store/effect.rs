@@ -2,8 +2,8 @@
 
 use super::{BASELINE, EVIDENCE, MET, PROGRESS, Store};
 use crate::daemon::state::numbered::numbered;
-use crate::ledger::SHARDS;
-use crate::ledger::per_subject::Ledger;
+use throng_core::ledger::SHARDS;
+use throng_core::ledger::per_subject::Ledger;
 
 impl Store {
     pub(super) fn write_applied(&mut self, batch: &mut sled::Batch, ledger: &Ledger) {

@@ -4,9 +4,9 @@ use super::kinds::CHECK_VALUE;
 use super::{Recovered, Store};
 use crate::daemon::state::directory::StateError;
 use crate::daemon::state::records::OffsetRange;
-use crate::records::schema::Schema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use throng_core::values::schema::Schema;
 
 /// How many values of one kind there are, and how many of them are damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -100,10 +100,10 @@ mod tests {
     use crate::daemon::state::store::PROGRESS;
     use crate::daemon::state::store::binding::STREAM;
     use crate::daemon::state::store::kinds::UNKNOWN;
-    use crate::ledger::per_subject::Ledger;
-    use crate::records::raw::Coordinate;
     use crate::telemetry::Totals;
     use std::path::Path;
+    use throng_core::ledger::per_subject::Ledger;
+    use throng_core::values::raw::Coordinate;
 
     const SECRET: &[u8] = b"a secret of a test";
 

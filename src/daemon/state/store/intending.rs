@@ -6,7 +6,7 @@ use crate::daemon::state::numbered::numbered;
 use crate::daemon::state::records::Intent;
 use crate::daemon::state::rows::RowBlock;
 use crate::faults::crash_point;
-use crate::ledger::per_subject::Ledger;
+use throng_core::ledger::per_subject::Ledger;
 
 impl Store {
     /// Writes the rows that batch `sequence` adds to the window, in place of those of an earlier attempt. To be called before

@@ -5,11 +5,11 @@ use crate::daemon::state::databases;
 use crate::daemon::state::directory::{self, StateError};
 use crate::daemon::state::seal::Keys;
 use crate::faults::crash_point;
-use crate::ledger::per_subject::Ledger;
 use rand::{TryRngCore, rngs::OsRng};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
+use throng_core::ledger::per_subject::Ledger;
 
 /// The file of the directory that says with which batch the last job ended.
 const ENDS_WITH: &str = "ends-with";

@@ -12,10 +12,10 @@ use crate::daemon::state::profile_journal::{PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, Progress};
 use crate::daemon::state::rows::RowBlock;
 use crate::io::profiles::Cells;
-use crate::ledger::delta::LedgerDelta;
-use crate::ledger::supporters::SupportShard;
 use crate::start::findings::Met;
 use serde::de::DeserializeOwned;
+use throng_core::ledger::delta::LedgerDelta;
+use throng_core::ledger::supporters::SupportShard;
 
 /// Kind of a value.
 #[derive(Clone, Copy)]

@@ -11,10 +11,10 @@ use crate::daemon::state::numbered::{number_of, numbered};
 use crate::daemon::state::profile_journal::{PREFIX, VERSION, place_of};
 use crate::daemon::state::records::{Intent, KeptRow, ProfileChange, Progress};
 use crate::daemon::state::rows::RowBlock;
-use crate::ledger::SHARDS;
-use crate::ledger::per_subject::Ledger;
-use crate::ledger::supporters::SupportShard;
 use crate::start::findings::Met;
+use throng_core::ledger::SHARDS;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::supporters::SupportShard;
 
 /// What a start finds.
 #[derive(Debug, Default)]

@@ -108,7 +108,7 @@ fn fit(guesses: &[Guess], multiple: f64) -> Option<Fit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::digest::mix;
+    use throng_core::values::digest::mix;
 
     fn noise(seed: u64) -> f64 {
         (0..12).map(|part| (mix(seed * 12 + part) >> 11) as f64 / (1_u64 << 53) as f64).sum::<f64>() - 6.0

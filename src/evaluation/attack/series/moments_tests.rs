@@ -7,9 +7,9 @@ use crate::anonymity::series::{
     CARRY, CohortTerms, DAY_MS, MomentStatistic, MomentTerms, Readings, SeriesRow, SeriesState, SeriesTerms, Signal,
     Statistic, Terms, propose,
 };
-use crate::records::digest::mix;
 use crate::release::series::verify_series;
 use std::sync::Arc;
+use throng_core::values::digest::mix;
 
 const PEOPLE: u64 = 15;
 const TARGET: u64 = 7;

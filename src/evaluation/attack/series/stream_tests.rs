@@ -7,13 +7,13 @@ use crate::anonymity::series::{
     Cohort, CohortTerms, Cycle, DAY_MS, MeanStatistic, MomentTerms, Readings, SeriesChanges, SeriesRow, SeriesState,
     SeriesTerms, Signal, Statistic, Terms, propose,
 };
-use crate::records::canonical::Rounding;
-use crate::records::digest::mix;
-use crate::records::hierarchy::Ruler;
 use crate::release::series::verify_series;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use throng_core::values::canonical::Rounding;
+use throng_core::values::digest::mix;
+use throng_core::values::hierarchy::Ruler;
 
 const HALF_DAY: i64 = DAY_MS / 2;
 /// Length of an epoch of moments.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::anonymity::series::CARRY;
 use crate::evaluation::attack::series::baseline::{plain_means, redrawn_cohorts};
-use crate::records::digest::mix;
+use throng_core::values::digest::mix;
 
 const EFFORT: Effort = Effort { targets: 400, known: 4, seed: 7 };
 

@@ -1,0 +1,9 @@
+//! Values, generalization and history of the throng anonymization daemon: no I/O, no clock, no configuration.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`values`] | schema, hierarchies, canonical values, codes |
+//! | [`ledger`] | release log, tenure and budgets of each subject |
+
+pub mod ledger;
+pub mod values;

@@ -1,0 +1,101 @@
+//! Latitude and longitude in square cells of degrees.
+
+use super::{Cover, Flaw};
+use crate::values::canonical::Rounding;
+use crate::values::decimal::{MAX_DECIMALS, decimals_of, exact_ticks, floor_ticks, push_ticks};
+use crate::values::json::{quoted, unquoted};
+
+/// Cells of rising size, aligned to 0°, 0°. They print `47.3..47.4,8.5..8.6`, southern and western edge included.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    decimals: u32,
+    /// Edge lengths in ticks of degrees, each a multiple of the one before.
+    cells: Vec<i128>,
+}
+
+impl Grid {
+    /// # Errors
+    /// When a size is not above the rounding step, is over 90°, or is no multiple of the one before.
+    pub fn build(rounding: Rounding, sizes: &[f64]) -> Result<Self, Vec<Flaw>> {
+        let mut flaws = Vec::new();
+        let mut decimals = if let Rounding::Step { decimals, .. } = rounding { decimals } else { 0 };
+        if sizes.is_empty() {
+            flaws.push(Flaw::new("cells", "no sizes: list at least one"));
+        }
+        for &size in sizes {
+            if !(size > 0.0 && size <= 90.0) || decimals_of(size) > MAX_DECIMALS {
+                flaws.push(Flaw::new("cells", "a size is not between 0 and 90 degrees with at most 9 decimals"));
+            }
+            decimals = decimals.max(decimals_of(size));
+        }
+        let ticks: Option<Vec<i128>> = sizes.iter().map(|&size| exact_ticks(size, decimals)).collect();
+        let Some(cells) = ticks.filter(|_| flaws.is_empty()) else {
+            return Err(flaws);
+        };
+        if cells.windows(2).any(|pair| pair[1] % pair[0] != 0 || pair[1] == pair[0]) {
+            flaws.push(Flaw::new("cells", "a size is no multiple of the one before: cells must nest"));
+        }
+        if let Rounding::Step { ticks, decimals: d } = rounding
+            && cells[0] <= i128::from(ticks) * 10_i128.pow(decimals - d)
+        {
+            flaws.push(Flaw::new("cells", "the first size is not above round: the cell would be the value"));
+        }
+        if flaws.is_empty() { Ok(Self { decimals, cells }) } else { Err(flaws) }
+    }
+
+    pub(super) fn between(&self) -> usize {
+        self.cells.len()
+    }
+
+    pub(super) fn label(&self, index: usize) -> String {
+        let mut label = String::new();
+        push_ticks(&mut label, self.cells[index], self.decimals);
+        label + "° cells"
+    }
+
+    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
+        let value = unquoted(canonical)?;
+        let (latitude, longitude) = value.split_once(',')?;
+        let latitude = floor_ticks(latitude, self.decimals)?.ticks;
+        let longitude = floor_ticks(longitude, self.decimals)?.ticks;
+        Some(self.cells.iter().map(|&size| self.cover(size, latitude, longitude)).collect())
+    }
+
+    fn cover(&self, size: i128, latitude: i128, longitude: i128) -> Cover {
+        let mut text = String::new();
+        self.push_side(&mut text, size, latitude);
+        text.push(',');
+        self.push_side(&mut text, size, longitude);
+        Cover::Set { text: quoted(&text), set: format!("grid {text}"), loss: None }
+    }
+
+    fn push_side(&self, out: &mut String, size: i128, at: i128) {
+        let low = at - at.rem_euclid(size);
+        push_ticks(out, low, self.decimals);
+        out.push_str("..");
+        push_ticks(out, low + size, self.decimals);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_nest_and_keep_their_edges() {
+        let grid = Grid::build(Rounding::None, &[0.1, 1.0]).unwrap();
+        let texts = |value: &str| super::super::texts(grid.covers(&quoted(value)));
+        assert_eq!(texts("47.3769,8.5"), ["47.3..47.4,8.5..8.6", "47..48,8..9"]);
+        assert_eq!(texts("-0.05,-180"), ["-0.1..0,-180..-179.9", "-1..0,-180..-179"]);
+        assert!(grid.covers("\"here\"").is_none());
+    }
+
+    #[test]
+    fn refuses_what_cannot_nest() {
+        assert!(Grid::build(Rounding::None, &[0.1, 0.25]).is_err());
+        assert!(Grid::build(Rounding::step(0.1).unwrap(), &[0.1, 1.0]).is_err());
+        assert!(Grid::build(Rounding::None, &[0.0]).is_err());
+        assert!(Grid::build(Rounding::None, &[]).is_err());
+        assert!(Grid::build(Rounding::None, &[f64::NAN]).is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! The first characters of a string, the rest masked by `*`.
+
+use super::{Cover, Flaw};
+use crate::values::json::{quoted, unquoted};
+
+/// Prefix masking, as for postal codes: `60617` → `6061*` → `606**`.
+///
+/// Characters are Unicode scalar values. A value that is not longer than what a level keeps stays itself there. A
+/// value that already looks masked (`606**`), or would once masked (`60*17` keeping three), is not covered: its text
+/// would be that of another cell.
+#[derive(Clone, Debug)]
+pub struct Prefix {
+    /// Characters kept, falling.
+    keep: Vec<usize>,
+    /// The only length covered.
+    length: Option<usize>,
+}
+
+impl Prefix {
+    /// # Errors
+    /// When the numbers of characters kept do not fall, or are not between 1 and the length − 1.
+    pub fn build(keep: Vec<usize>, length: Option<usize>) -> Result<Self, Vec<Flaw>> {
+        let mut flaws = Vec::new();
+        if keep.is_empty() {
+            flaws.push(Flaw::new("keep", "no levels: list the characters kept on at least one"));
+        }
+        if keep.windows(2).any(|pair| pair[0] <= pair[1]) {
+            flaws.push(Flaw::new("keep", "the numbers do not fall: sort them from fine to coarse"));
+        }
+        if keep.contains(&0) {
+            flaws.push(Flaw::new("keep", "0 keeps nothing: the root does that, remove it"));
+        }
+        if keep.iter().any(|&kept| length.is_some_and(|length| kept >= length)) {
+            flaws.push(Flaw::new("keep", "a number is not below length: nothing would be masked"));
+        }
+        if flaws.is_empty() { Ok(Self { keep, length }) } else { Err(flaws) }
+    }
+
+    pub(super) fn between(&self) -> usize {
+        self.keep.len()
+    }
+
+    pub(super) fn label(&self, index: usize) -> String {
+        match self.length {
+            Some(length) => format!("{} of {length} characters", self.keep[index]),
+            None => format!("first {} characters", self.keep[index]),
+        }
+    }
+
+    pub(super) fn covers(&self, canonical: &str) -> Option<Vec<Cover>> {
+        let value = unquoted(canonical)?;
+        let characters: Vec<char> = value.chars().collect();
+        let length = characters.len();
+        if self.length.is_some_and(|expected| expected != length) {
+            return None;
+        }
+        // Either the value itself looks masked, or its masked text would read as one that keeps fewer characters.
+        let ambiguous = |&kept: &usize| {
+            kept < length && (characters[kept - 1] == '*' || characters[kept..].iter().all(|&c| c == '*'))
+        };
+        if self.keep.iter().any(ambiguous) {
+            return None;
+        }
+        let cover = |&kept: &usize| {
+            if kept >= length {
+                return Cover::Value;
+            }
+            let mut text: String = characters[..kept].iter().collect();
+            text.extend(std::iter::repeat_n('*', length - kept));
+            Cover::Set { text: quoted(&text), set: format!("prefix {kept} {length} {text}"), loss: None }
+        };
+        Some(self.keep.iter().map(cover).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(prefix: &Prefix, value: &str) -> Vec<String> {
+        super::super::texts(prefix.covers(&quoted(value)))
+    }
+
+    #[test]
+    fn masks_the_rest() {
+        let zip = Prefix::build(vec![4, 3, 2], Some(5)).unwrap();
+        assert_eq!(texts(&zip, "60617"), ["6061*", "606**", "60***"]);
+        let open = Prefix::build(vec![3, 1], None).unwrap();
+        assert_eq!(texts(&open, "äbcd"), ["äbc*", "ä***"]);
+        assert_eq!(texts(&open, "ab"), ["VALUE", "a*"]);
+        for (prefix, value) in [(&zip, "606**"), (&zip, "60*17"), (&zip, "6061"), (&open, "a*")] {
+            assert_eq!(prefix.covers(&quoted(value)), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_nest() {
+        assert!(Prefix::build(vec![2, 3], None).is_err());
+        assert!(Prefix::build(vec![3, 0], None).is_err());
+        assert!(Prefix::build(vec![5], Some(5)).is_err());
+        assert!(Prefix::build(Vec::new(), None).is_err());
+    }
+}

@@ -1,0 +1,312 @@
+//! Points in time: reading the spellings that devices send, and truncating to calendar units. All in UTC.
+
+use chrono::{Datelike, NaiveDate};
+use std::fmt::Write as _;
+
+/// Milliseconds in a day.
+pub const DAY: i64 = 86_400_000;
+
+/// A calendar unit, from fine to coarse. Weeks are ISO weeks: they start on Monday.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Unit {
+    /// A second.
+    Second,
+    /// A minute.
+    Minute,
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+    /// A week.
+    Week,
+    /// A month.
+    Month,
+    /// A quarter.
+    Quarter,
+    /// A year.
+    Year,
+}
+
+impl Unit {
+    /// The name that a schema uses.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The first millisecond of the unit that holds `millis`.
+    pub fn start(self, millis: i64) -> i64 {
+        let fixed = |width: i64| millis - millis.rem_euclid(width);
+        match self {
+            Self::Second => fixed(1_000),
+            Self::Minute => fixed(60_000),
+            Self::Hour => fixed(3_600_000),
+            Self::Day => fixed(DAY),
+            // 1970-01-01 was a Thursday.
+            Self::Week => fixed(DAY) - (millis.div_euclid(DAY) + 3).rem_euclid(7) * DAY,
+            Self::Month | Self::Quarter | Self::Year => {
+                let (year, month, _) = civil(millis);
+                self.first_day(year, month)
+            }
+        }
+    }
+
+    /// The first millisecond after the unit that starts at `start`.
+    pub fn end(self, start: i64) -> i64 {
+        match self {
+            Self::Second => start + 1_000,
+            Self::Minute => start + 60_000,
+            Self::Hour => start + 3_600_000,
+            Self::Day => start + DAY,
+            Self::Week => start + 7 * DAY,
+            // Any day after the shortest unit and before the end of the next longest lies in the next unit.
+            Self::Month => self.start(start + 31 * DAY + DAY),
+            Self::Quarter => self.start(start + 100 * DAY),
+            Self::Year => self.start(start + 370 * DAY),
+        }
+    }
+
+    fn first_day(self, year: i32, month: u32) -> i64 {
+        let first = match self {
+            Self::Month => month,
+            Self::Quarter => (month - 1) / 3 * 3 + 1,
+            _ => 1,
+        };
+        from_civil(year, first, 1).unwrap_or(i64::MIN / 4)
+    }
+}
+
+/// Year, month, day of a moment.
+pub fn civil(millis: i64) -> (i32, u32, u32) {
+    let date = date(millis);
+    (date.year(), date.month(), date.day())
+}
+
+/// The calendar day of a moment; moments are kept within the years 1–9999 by [`in_range`].
+pub fn date(millis: i64) -> NaiveDate {
+    let days = i32::try_from(millis.div_euclid(DAY)).unwrap_or(i32::MAX);
+    NaiveDate::from_num_days_from_ce_opt(days.saturating_add(719_163)).unwrap_or(NaiveDate::MAX)
+}
+
+fn from_civil(year: i32, month: u32, day: u32) -> Option<i64> {
+    let date = NaiveDate::from_ymd_opt(year, month, day)?;
+    Some(i64::from(date.num_days_from_ce() - 719_163) * DAY)
+}
+
+/// Two, or four, ASCII digits at `at`.
+fn digits(bytes: &[u8], at: usize, count: usize) -> Option<u32> {
+    let mut number = 0;
+    for &byte in bytes.get(at..at + count)? {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        number = number * 10 + u32::from(byte - b'0');
+    }
+    Some(number)
+}
+
+/// A moment as it is written: the clock's own time as milliseconds since 1970, and the offset from UTC if one is given.
+pub struct Written {
+    /// Milliseconds since 1970 of the written clock time.
+    pub local: i64,
+    /// Offset from UTC in milliseconds, if written.
+    pub offset: Option<i64>,
+}
+
+/// Milliseconds since 1970 of what [`written`] reads; without an offset it is UTC.
+pub fn parse(text: &str) -> Option<i64> {
+    let Written { local, offset } = written(text)?;
+    in_range(local.checked_sub(offset.unwrap_or(0))?)
+}
+
+/// Reads `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM[:SS[.fraction]][Z|±HH[:MM]| UTC]` with a `T` or a space
+/// between, as databases export it; what is finer than a millisecond is cut off. Years 1–9999.
+pub fn written(text: &str) -> Option<Written> {
+    let b = text.as_bytes();
+    let year = i32::try_from(digits(b, 0, 4)?).ok()?;
+    if year == 0 || b.get(4) != Some(&b'-') || b.get(7) != Some(&b'-') {
+        return None;
+    }
+    let day = from_civil(year, digits(b, 5, 2)?, digits(b, 8, 2)?)?;
+    if b.len() == 10 {
+        return Some(Written { local: day, offset: None });
+    }
+    if !matches!(b[10], b'T' | b't' | b' ') || b.get(13) != Some(&b':') {
+        return None;
+    }
+    let (hour, minute) = (digits(b, 11, 2)?, digits(b, 14, 2)?);
+    let mut at = 16;
+    let mut second = 0;
+    let mut millis = 0;
+    if b.get(at) == Some(&b':') {
+        second = digits(b, 17, 2)?;
+        at = 19;
+        if b.get(at) == Some(&b'.') {
+            let fraction = b[at + 1..].iter().take_while(|c| c.is_ascii_digit()).count();
+            if fraction == 0 {
+                return None;
+            }
+            let kept = fraction.min(3);
+            millis = digits(b, at + 1, kept)? * [100, 10, 1][kept - 1];
+            at += 1 + fraction;
+        }
+    }
+    // A leap second is the first instant of the next minute.
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let offset = match b.get(at) {
+        None => None,
+        Some(b'Z' | b'z') if b.len() == at + 1 => Some(0),
+        Some(b' ') if b[at..] == *b" UTC" => Some(0),
+        Some(sign @ (b'+' | b'-')) => {
+            let minutes_at = at + 3 + usize::from(b.get(at + 3) == Some(&b':'));
+            let hours = digits(b, at + 1, 2)?;
+            let (minutes, end) =
+                if b.len() == at + 3 { (0, at + 3) } else { (digits(b, minutes_at, 2)?, minutes_at + 2) };
+            if b.len() != end || hours > 23 || minutes > 59 {
+                return None;
+            }
+            let size = i64::from(hours * 60 + minutes) * 60_000;
+            Some(if *sign == b'+' { size } else { -size })
+        }
+        Some(_) => return None,
+    };
+    let of_day = i64::from(((hour * 60 + minute) * 60 + second) * 1_000 + millis);
+    Some(Written { local: day + of_day, offset })
+}
+
+/// The first moment of the month or year that `YYYY-MM` or `YYYY` names, for values that are rounded to `unit`; none where that is finer
+/// than what is named.
+pub fn partial(text: &str, unit: Unit) -> Option<i64> {
+    let b = text.as_bytes();
+    let year = i32::try_from(digits(b, 0, 4)?).ok().filter(|year| *year > 0)?;
+    match b.len() {
+        4 if unit == Unit::Year => from_civil(year, 1, 1),
+        7 if unit >= Unit::Month && b[4] == b'-' => from_civil(year, digits(b, 5, 2)?, 1),
+        _ => None,
+    }
+}
+
+/// A moment that the calendar of records has: within the years 1–9999.
+pub fn in_range(millis: i64) -> Option<i64> {
+    // 0001-01-01 and 10000-01-01.
+    (-62_135_596_800_000..253_402_300_800_000).contains(&millis).then_some(millis)
+}
+
+/// Appends `2021-05-24`.
+pub fn push_date(out: &mut String, millis: i64) {
+    let (year, month, day) = civil(millis);
+    push(out, format_args!("{year:04}-{month:02}-{day:02}"));
+}
+
+fn push(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("a string takes every text");
+}
+
+/// Appends `2021-05-24T10`, `…T10:05`, `…T10:05:07` (for hour, minute, second).
+pub fn push_clock(out: &mut String, millis: i64, unit: Unit) {
+    push_date(out, millis);
+    let second = millis.rem_euclid(DAY) / 1_000;
+    push(out, format_args!("T{:02}", second / 3_600));
+    if unit <= Unit::Minute {
+        push(out, format_args!(":{:02}", second / 60 % 60));
+    }
+    if unit <= Unit::Second {
+        push(out, format_args!(":{:02}", second % 60));
+    }
+}
+
+/// `2021-05-24T10:05:07Z`, with three decimals where they are not zero; none outside the years 1 to 9999.
+pub fn rfc3339(millis: i64) -> Option<String> {
+    let mut out = String::new();
+    push_rfc3339(&mut out, in_range(millis)?);
+    Some(out)
+}
+
+/// Appends `2021-05-24T10:05:07Z`, with three decimals where they are not zero.
+pub fn push_rfc3339(out: &mut String, millis: i64) {
+    push_clock(out, millis, Unit::Second);
+    let fraction = millis.rem_euclid(1_000);
+    if fraction != 0 {
+        push(out, format_args!(".{fraction:03}"));
+    }
+    out.push('Z');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::{DateTime, Datelike, Weekday};
+    use proptest::prelude::*;
+    use strum::VariantArray;
+
+    #[test]
+    fn reads_what_devices_send() {
+        let noon = 1_621_857_600_000;
+        for text in [
+            "2021-05-24T12:00:00Z",
+            "2021-05-24 12:00:00",
+            "2021-05-24T12:00",
+            "2021-05-24T14:00:00+02:00",
+            "2021-05-24T14:00:00+0200",
+            "2021-05-24 14:00:00.000000+02",
+            "2021-05-24 08:30-03:30",
+            "2021-05-24 12:00:00 UTC",
+            "2021-05-24t07:00:00.000-05:00",
+        ] {
+            assert_eq!(parse(text), Some(noon), "{text}");
+        }
+        assert_eq!(parse("2021-05-24"), Some(noon - DAY / 2));
+        assert_eq!(parse("2021-05-24T12:00:00.1239Z"), Some(noon + 123));
+        for text in [
+            "",
+            "2021",
+            "20210524",
+            "1621857600",
+            "5/24/2021",
+            "2021-13-01",
+            "2021-02-30",
+            "2021-05-24T25:00:00Z",
+            "2021-05-24T12:00:00Zx",
+            "0000-01-01",
+            "2021-05-24T12",
+            "24.05.2021",
+            "2021-05-24T12:00:00.Z",
+            "2021-05-24 12:00:00 utc",
+            "2021-05-24 12:00:00 CET",
+            "2021-05-24T12:00:00+2",
+            "2021-05-24T12:00:00+02:",
+            "2021-05-24T12:00:00+24",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn spelling_agrees_with_the_reference(millis in -62_135_596_800_000_i64..253_402_300_800_000) {
+            let mut text = String::new();
+            push_rfc3339(&mut text, millis);
+            prop_assert_eq!(parse(&text), Some(millis));
+            let twin = DateTime::parse_from_rfc3339(&text).unwrap();
+            prop_assert_eq!(twin.timestamp_millis(), millis);
+        }
+
+        #[test]
+        fn units_hold_their_moment(millis in -60_000_000_000_000_i64..250_000_000_000_000) {
+            for &unit in Unit::VARIANTS {
+                let start = unit.start(millis);
+                let end = unit.end(start);
+                prop_assert!(start <= millis && millis < end);
+                prop_assert_eq!(unit.start(end), end);
+                prop_assert_eq!(unit.start(end - 1), start);
+            }
+            prop_assert_eq!(date(Unit::Week.start(millis)).weekday(), Weekday::Mon);
+            prop_assert_eq!(date(Unit::Month.start(millis)).day(), 1);
+        }
+    }
+}

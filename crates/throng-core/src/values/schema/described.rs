@@ -1,0 +1,321 @@
+//! What a record schema may hold: one table for the JSON Schema and for the reference. A test keeps it to what is read.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value as Json, json};
+
+mod keys;
+
+use keys::{ATTRIBUTE, Choice, HIERARCHIES, Key, Kind, OF_ALL_KINDS, Shape, TEMPORAL, UNITS};
+
+impl Shape {
+    /// In words, and as a JSON Schema.
+    fn described(&self) -> (String, Json) {
+        let list = |items: &Json| json!({"type": "array", "items": items, "minItems": 1});
+        let (words, schema) = match self {
+            Self::Text => ("text", json!({"type": "string", "minLength": 1})),
+            Self::Texts => ("a list of texts", json!({"type": "array", "items": {"type": "string"}})),
+            Self::Pointer => ("a JSON pointer", json!({"type": "string", "pattern": "^(/([^~]|~[01])*)?$"})),
+            Self::Origin => {
+                let pattern = "^(value|key|timestamp|topic|header:.+|join:.+)$";
+                ("a part of a message", json!({"type": "string", "pattern": pattern}))
+            }
+            Self::Boolean => ("true or false", json!({"type": "boolean"})),
+            Self::Factor => ("a number, not 0", json!({"type": "number", "not": {"const": 0}})),
+            Self::OneOf(choices) => {
+                let words = choices.iter().map(|(name, _)| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", ");
+                let choice = |(name, text): &Choice| json!({"const": name, "description": text});
+                return (words, json!({"oneOf": choices.iter().map(choice).collect::<Vec<_>>()}));
+            }
+            Self::Digits => ("1 to 17", json!({"type": "integer", "minimum": 1, "maximum": 17})),
+            Self::Number => ("a number", json!({"type": "number"})),
+            Self::Numbers => ("a list of numbers above 0", list(&json!({"type": "number", "exclusiveMinimum": 0}))),
+            Self::NumberLists => ("a list of lists of numbers", list(&list(&json!({"type": "number"})))),
+            Self::Counts => ("a list of whole numbers from 1 on", list(&json!({"type": "integer", "minimum": 1}))),
+            Self::Count => ("a whole number", json!({"type": "integer", "minimum": 1})),
+            Self::Units => ("a list of calendar units", list(&json!({"enum": UNITS}))),
+            Self::Moment => ("a date or time", json!({"type": "string", "pattern": "^[0-9]"})),
+            Self::Round => {
+                let schema = json!({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"enum": UNITS}]});
+                ("a number above 0, or a calendar unit", schema)
+            }
+            Self::Formats => {
+                let schema = json!({"anyOf": [
+                    {"type": "string", "pattern": "%"},
+                    {"type": "array", "items": {"type": "string", "pattern": "%"}, "minItems": 1, "maxItems": 16},
+                ]});
+                ("text, or a list of texts", schema)
+            }
+            Self::Letter => ("one character", json!({"type": "string", "pattern": "^[\u{1}-\u{7f}]$"})),
+            Self::Tree => ("a table of tables or lists, or a list", json!({"$ref": "#/$defs/tree"})),
+        };
+        (words.to_owned(), schema)
+    }
+}
+
+/// A table of these keys and no others.
+fn table(keys: &[Key]) -> Json {
+    let described = |key: &Key| {
+        let (_, mut schema) = key.shape.described();
+        schema["description"] = key.text.into();
+        (key.name.to_owned(), schema)
+    };
+    let properties: serde_json::Map<String, Json> = keys.iter().map(described).collect();
+    let required: Vec<&str> = keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn hierarchy(kind: &Kind) -> Json {
+    let mut schema = table(kind.keys);
+    if let (Some(keys), Json::Object(common)) =
+        (schema["properties"].as_object_mut(), &table(OF_ALL_KINDS)["properties"])
+    {
+        keys.extend(common.clone());
+    }
+    schema["description"] = kind.text.into();
+    schema["properties"]["kind"] = json!({"const": kind.name});
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.insert(0, "kind".into());
+    }
+    schema
+}
+
+/// What the keys of one attribute ask of each other.
+fn together() -> Vec<Json> {
+    let has = |keys: &[&str]| json!({"required": keys});
+    let of_types = |types: &[&str]| json!({"properties": {"type": {"enum": types}}});
+    let mut rules: Vec<Json> = [
+        ["column", "pointer"],
+        ["round", "digits"],
+        ["format", "epoch"],
+        ["to", "scale"],
+        ["to", "offset"],
+        ["zone", "epoch"],
+        ["zone", "base"],
+        ["first_year", "base"],
+    ]
+    .iter()
+    .map(|pair| json!({"not": has(pair)}))
+    .collect();
+    let where_from = |pattern: &str| json!({"required": ["from"], "properties": {"from": {"pattern": pattern}}});
+    let neither = |keys: &[&str]| json!({"not": {"anyOf": keys.iter().map(|key| has(&[*key])).collect::<Vec<_>>()}});
+    rules.push(json!({"if": has(&["to"]), "then": has(&["unit"])}));
+    rules.push(json!({"if": has(&["first_year"]), "then": has(&["format"])}));
+    rules.push(json!({
+        "if": has(&["base"]),
+        "then": {"allOf": [
+            {"anyOf": [has(&["epoch"]), {"required": ["format"], "properties": {"format": {"type": "string"}}}]},
+            {"not": where_from("^(timestamp|join:)")},
+        ]},
+    }));
+    rules.push(json!({
+        "if": {"required": ["pointer"], "properties": {"pointer": {"const": ""}}},
+        "then": where_from("^key$"),
+    }));
+    rules.push(json!({"if": where_from("^(timestamp|topic|header:)"), "then": neither(&["column", "pointer"])}));
+    rules.push(json!({
+        "if": where_from("^timestamp$"),
+        "then": {"allOf": [of_types(TEMPORAL), neither(&["format", "epoch", "zone"])]},
+    }));
+    rules.push(json!({
+        "if": {"required": ["role"], "properties": {"role": {"const": "subject"}}},
+        "then": {"allOf": [
+            neither(&["to", "scale", "offset"]),
+            {"properties": {"optional": {"const": false}, "from": {"not": {"pattern": "^join:"}}}},
+        ]},
+    }));
+    for key in ATTRIBUTE.iter().filter(|key| !key.types.is_empty()) {
+        rules.push(json!({"if": has(&[key.name]), "then": of_types(key.types)}));
+    }
+    for kind in HIERARCHIES {
+        let of_kind = json!({"required": ["hierarchy"], "properties": {"hierarchy": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]}}});
+        rules.push(json!({"if": of_kind, "then": of_types(kind.types)}));
+    }
+    rules.push(json!({
+        "if": {"required": ["round"], "properties": {"type": {"enum": TEMPORAL}}},
+        "then": {"properties": {"round": {"type": "string"}}},
+        "else": {"properties": {"round": {"type": "number"}}},
+    }));
+    rules.push(json!({
+        "if": {"required": ["round"], "properties": {"type": {"const": "date"}}},
+        "then": {"properties": {"round": {"enum": UNITS[3..]}}},
+    }));
+    rules.push(
+        json!({"if": {"required": ["role"], "properties": {"role": {"const": "time"}}}, "then": of_types(TEMPORAL)}),
+    );
+    rules.push(json!({
+        "if": {"required": ["role"], "properties": {"role": {"enum": ["identifier", "subject", "insensitive"]}}},
+        "then": {"not": {"anyOf": [has(&["hierarchy"]), has(&["changes"])]}},
+    }));
+    rules
+}
+
+/// The JSON Schema (draft 2020-12) of a record schema, as checked in at `schemas/schema.schema.json`.
+pub fn json_schema() -> String {
+    let mut attribute = table(ATTRIBUTE);
+    attribute["description"] = "An attribute of the records.".into();
+    attribute["properties"]["hierarchy"] = json!({"oneOf": HIERARCHIES.iter().map(hierarchy).collect::<Vec<_>>()});
+    attribute["allOf"] = together().into();
+    let (_, mut exploded) = Shape::Pointer.described();
+    exploded["description"] = EXPLODE.into();
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Record schema of throng",
+        "description": DESCRIPTION,
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": NAME},
+            "explode": exploded,
+            "subject": {"const": "record", "description": SUBJECT},
+            "attribute": {"type": "array", "items": attribute, "description": "The attributes, in the order of the release."},
+        },
+        "required": ["name", "attribute"],
+        "additionalProperties": false,
+        "$defs": {
+            "tree": {"anyOf": [
+                {"type": "object", "additionalProperties": {"$ref": "#/$defs/tree"}},
+                {"type": "array", "items": {"type": ["string", "number", "boolean"]}},
+            ]},
+        },
+    });
+    format!("{schema:#}\n")
+}
+
+const DESCRIPTION: &str = "Which attributes a record has, where they are, what they mean and how they generalize.";
+const NAME: &str = "The name of the schema, in messages.";
+const EXPLODE: &str = "The array whose elements are the records: a JSON pointer (RFC 6901) in the value of a message, `\"\"` where that is the array.";
+
+const SUBJECT: &str = "`\"record\"`: each record is of another person. Without it and without an attribute of the role subject, `throng` warns that \
+records are counted as people.";
+
+/// The reference of every key, as checked in at `docs/schema.md`.
+pub fn reference_markdown() -> String {
+    let mut page = String::from(
+        "# Record schemas\n\n<!-- Generated from crates/throng-core/src/values/schema/described/keys.rs; do not edit. \
+         `THRONG_BLESS=1 cargo test -p throng-core drift` writes it anew. -->\n\n",
+    );
+    page.push_str(DESCRIPTION);
+    page.push_str(INTRODUCTION);
+    let choices = |page: &mut String, shape: &Shape| {
+        if let Shape::OneOf(choices) = shape {
+            choices.iter().for_each(|(name, text)| page.push_str(&format!("- `\"{name}\"`: {text}\n")));
+            page.push('\n');
+        }
+    };
+    for key in ATTRIBUTE {
+        _ = writeln!(page, "### `{}`\n\n{}\n", key.name, key.text); // a String takes everything
+        choices(&mut page, &key.shape);
+        let of = if key.types.is_empty() { "all types".to_owned() } else { key.types.join(", ") };
+        let need = if key.required { "required" } else { "" };
+        _ = writeln!(
+            page,
+            "| value | of | example | |\n|---|---|---|---|\n| {} | {of} | `{}` | {need} |\n",
+            key.shape.described().0,
+            key.example
+        );
+    }
+    page.push_str(HIERARCHY);
+    for kind in HIERARCHIES {
+        _ = writeln!(page, "### `kind = \"{}\"`\n\n{} For {}.\n", kind.name, kind.text, kind.types.join(", "));
+        page.push_str("| key | value | example | what it says |\n|---|---|---|---|\n");
+        for key in kind.keys.iter().chain(OF_ALL_KINDS) {
+            let need = if key.required { " Required." } else { "" };
+            _ = writeln!(
+                page,
+                "| `{}` | {} | `{}` | {}{need} |",
+                key.name,
+                key.shape.described().0,
+                key.example,
+                key.text
+            );
+        }
+        page.push('\n');
+    }
+    page.push_str(DATES);
+    page
+}
+
+const INTRODUCTION: &str = "
+
+A schema is a TOML file with a `name` and an `[[attribute]]` for each attribute. `throng check` reports every problem of it at once;
+`schemas/schema.schema.json` says the same to editors, as far as a JSON Schema can.
+
+```toml
+name = \"wards\"
+
+[[attribute]]
+name = \"person\"
+type = \"string\"
+role = \"subject\"
+
+[[attribute]]
+name = \"age\"
+type = \"integer\"
+changes = \"never\"
+[attribute.hierarchy]
+kind = \"intervals\"
+min = 0
+max = 120
+widths = [5, 10, 20, 40]
+```
+
+## `explode`
+
+The elements of an array may be the records: `explode = \"/entry\"` names it by a JSON pointer into the value of a message, and in the pointers of
+attributes `/entry/*` stands for each element, which may be a scalar (`/entry/*` itself). All other attributes are those of the message, and
+each of its records has them. JSON, Avro and repeated fields of Protobuf are taken apart, CSV and Parquet are not; one attribute must be the subject, since the
+elements of one message are of one person.
+
+```toml
+name = \"series\"
+explode = \"/samples\"
+
+[[attribute]]
+name = \"person\"
+type = \"string\"
+role = \"subject\"
+
+[[attribute]]
+name = \"bpm\"
+pointer = \"/samples/*/value\"
+type = \"integer\"
+```
+
+## `subject`
+
+`subject = \"record\"` declares that no two records are of one person, as in a census: records are counted, and the warning of a schema without a subject goes.
+Elsewhere give the attribute that names the person `role = \"subject\"`.
+
+## `[[attribute]]`
+
+";
+
+const HIERARCHY: &str = "\
+## `[attribute.hierarchy]`
+
+What a value may become on its way to `*`: the first level is the value itself, the last is `*`, and `kind` says what lies between. Without a
+hierarchy there is nothing between. What a hierarchy does not cover leaves as `*`.
+
+";
+
+const DATES: &str = "\
+## Dates and times
+
+Without `format` and `epoch` a date is `2021-05-24`, and a timestamp that, or `2021-05-24T10:00:00Z`, with fractions of a second, other
+offsets (`+02:00`, `+0200`, `+02`) and ` UTC`. Nothing is guessed: `20240512` is no date. A `format` is made of chrono's letters, among them:
+
+| letters | stand for |
+|---|---|
+| `%Y` `%m` `%d` | year, month and day in digits |
+| `%y` | the last two digits of a year, beside `first_year` |
+| `%b` `%B` | the name of a month, short and long, in English |
+| `%H` `%I` `%p` `%M` `%S` | hour of 24, hour of 12, AM or PM, minute, second |
+| `%.f` | a fraction of a second with its point |
+| `%z` `%:z` | an offset from UTC, `+0200` and `+02:00` |
+
+A format must read back what it writes: one that lacks the year, or the half of a day beside `%I`, is refused.
+";
+
+#[cfg(test)]
+#[path = "described_tests.rs"]
+mod tests;

@@ -1,0 +1,339 @@
+//! From TOML to a checked schema.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Schema;
+use super::attribute::{Attribute, Changes, Role, Treatment};
+use super::attribute_keys::{self, elements, explode, from, measured, place};
+use super::generalized::read_hierarchy;
+use crate::values::canonical::{Missing, Rounding, Type, Typing};
+use crate::values::dates::{Base, Dates, Span};
+use crate::values::hierarchy::Hierarchy;
+use crate::values::keys::{Keys, Problem, SchemaError};
+use crate::values::moment::Unit;
+
+impl Schema {
+    /// Reads a schema file and the hierarchy files that it names, relative to its folder.
+    ///
+    /// # Errors
+    /// Every problem of all the files: unreadable or malformed files, unknown or missing keys, contradictions.
+    pub fn load(path: &Path) -> Result<Self, SchemaError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let message = format!("cannot be read ({error}): check the path");
+            SchemaError { problems: vec![Problem { file: file.clone(), place: String::new(), message }] }
+        })?;
+        Self::parse(&text, &file, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// The hierarchy files that a schema file names, whether or not they are there and it is sound. Empty where it cannot
+    /// be read, which [`load`](Self::load) tells.
+    pub fn hierarchy_files(path: &Path) -> Vec<PathBuf> {
+        let Some(table) = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok()) else {
+            return Vec::new();
+        };
+        let attributes = table.get("attribute").and_then(toml::Value::as_array).into_iter().flatten();
+        let files = attributes.filter_map(|attribute| attribute.get("hierarchy")?.get("path")?.as_str());
+        files.map(|file| path.parent().unwrap_or(Path::new("")).join(file)).collect()
+    }
+
+    /// Reads a schema from text; `file` names it in messages, hierarchy files are looked for in `folder`.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Self, SchemaError> {
+        let mut problems = Vec::new();
+        let table: toml::Table = match text.parse() {
+            Ok(table) => table,
+            Err(error) => {
+                let error: toml::de::Error = error;
+                let line =
+                    error.span().map_or(1, |span| text.get(..span.start).map_or(1, |t| t.matches('\n').count() + 1));
+                let message = format!("not TOML: {}", error.message());
+                let problem = Problem { file: file.to_owned(), place: format!("line {line}"), message };
+                return Err(SchemaError { problems: vec![problem] });
+            }
+        };
+        let mut keys = Keys::new(table, file, String::new(), &mut problems);
+        let name: Option<String> = keys.required("name");
+        let explode = explode(&mut keys);
+        let is_one_record_each = is_one_record_each(&mut keys);
+        let listed = keys.raw("attribute");
+        let mut attributes: Vec<Arc<Attribute>> = Vec::new();
+        match listed {
+            Some(toml::Value::Array(list)) => {
+                keys.finish();
+                for (index, entry) in list.into_iter().enumerate() {
+                    if let Some(attribute) =
+                        entry_attribute(entry, index, (file, folder), explode.as_deref(), &mut problems)
+                    {
+                        attributes.push(Arc::new(attribute));
+                    }
+                }
+            }
+            _ => {
+                keys.problem("attribute", "no attributes: add one [[attribute]] table for each");
+                keys.finish();
+            }
+        }
+        let subject = across(&attributes, file, &mut problems);
+        if is_one_record_each && (subject.is_some() || explode.is_some()) {
+            let message =
+                "\"record\" says that no two records are of one person, and another key names their person: remove one";
+            problems.push(Problem { file: file.to_owned(), place: "subject".to_owned(), message: message.to_owned() });
+        }
+        if explode.is_some() && problems.is_empty() {
+            problems.extend(of_elements(&attributes, subject, file));
+        }
+        match name {
+            Some(name) if problems.is_empty() => Ok(Schema { name, attributes, subject, is_one_record_each, explode }),
+            _ => Err(SchemaError { problems }),
+        }
+    }
+}
+
+/// Reads the declaration `subject = "record"`.
+fn is_one_record_each(keys: &mut Keys<'_>) -> bool {
+    let declared: Option<String> = keys.optional("subject");
+    if declared.as_deref().is_some_and(|declared| declared != "record") {
+        keys.problem("subject", "unknown value: \"record\" is the only one; an attribute is the subject by its role");
+    }
+    declared.is_some()
+}
+
+/// What a schema lacks whose records are the elements of an array.
+fn of_elements(attributes: &[Arc<Attribute>], subject: Option<usize>, file: &str) -> Option<Problem> {
+    let message = if attributes.iter().all(|attribute| attribute.elements.is_none()) {
+        "no attribute is in the elements: begin a pointer with that of the array and /*, which stands for each element"
+    } else if subject.is_none() {
+        "the elements of one message are of one person, and nothing says whose: give an attribute the role subject"
+    } else {
+        return None;
+    };
+    Some(Problem { file: file.to_owned(), place: "explode".to_owned(), message: message.to_owned() })
+}
+
+/// What concerns several attributes; returns the subject attribute.
+fn across(attributes: &[Arc<Attribute>], file: &str, problems: &mut Vec<Problem>) -> Option<usize> {
+    let mut report = |name: &str, message: String| {
+        problems.push(Problem { file: file.to_owned(), place: format!("attribute \"{name}\""), message });
+    };
+    let mut subject: Option<usize> = None;
+    for (index, attribute) in attributes.iter().enumerate() {
+        let earlier = &attributes[..index];
+        if earlier.iter().any(|a| a.name == attribute.name) {
+            report(&attribute.name, "this name is used twice: names must differ".into());
+        }
+        if earlier.iter().any(|a| a.from == attribute.from && a.segments() == attribute.segments()) {
+            report(&attribute.name, "another attribute reads the same place: remove one".into());
+        }
+        if let Some(base) = &attribute.base
+            && let Some(message) = unfit(base, attributes)
+        {
+            report(&attribute.name, message);
+        }
+        if attribute.role == Role::Subject {
+            if attribute.from.join().is_some() {
+                let message =
+                    "a profile is found by its subject, which the record itself must have: take it from there";
+                report(&attribute.name, message.into());
+            }
+            if let Some(first) = subject {
+                let first = &attributes[first].name;
+                report(
+                    &attribute.name,
+                    format!("\"{first}\" is the subject already: only one attribute counts people"),
+                );
+            } else {
+                subject = Some(index);
+            }
+        }
+    }
+    let joined = attributes.iter().find(|a| a.from.join().is_some());
+    if let (Some(joined), None) = (joined, subject) {
+        let message =
+            "a profile is found by the record's subject, and no attribute is one: give one role = \"subject\"";
+        report(&joined.name, message.into());
+    }
+    subject
+}
+
+/// Why times cannot count from `base`.
+fn unfit(base: &Base, attributes: &[Arc<Attribute>]) -> Option<String> {
+    let name = &base.attribute;
+    let Some(from) = attributes.iter().find(|attribute| attribute.name == *name) else {
+        return Some(format!(
+            "its base {name:?} is no attribute: correct the name, or add a date or timestamp of it (role = \"identifier\" keeps it inside)"
+        ));
+    };
+    if from.base.is_some() {
+        return Some(format!("its base {name:?} counts from another attribute itself: name that one"));
+    }
+    if from.from.join().is_some() {
+        return Some(format!("its base {name:?} comes from a profile, and a time counts from one of its own record"));
+    }
+    match (&base.span, from.kind()) {
+        (Span::Number(_), Type::Date | Type::Timestamp) | (Span::Clock(_), Type::Date) => None,
+        (Span::Clock(_), Type::Timestamp) => {
+            Some(format!("its format is a time of day, and its base {name:?} no day: give that the type date"))
+        }
+        _ => Some(format!("its base {name:?} is no time: name an attribute of type date or timestamp")),
+    }
+}
+
+fn entry_attribute(
+    entry: toml::Value,
+    index: usize,
+    (file, folder): (&str, &Path),
+    explode: Option<&str>,
+    problems: &mut Vec<Problem>,
+) -> Option<Attribute> {
+    let before = problems.len();
+    let toml::Value::Table(table) = entry else {
+        let place = format!("attribute[{index}]");
+        problems.push(Problem { file: file.to_owned(), place, message: "not a table: write [[attribute]]".into() });
+        return None;
+    };
+    let label = table.get("name").and_then(toml::Value::as_str).map_or(String::new(), |name| format!(" \"{name}\""));
+    let mut keys = Keys::new(table, file, format!("attribute[{index}]{label}"), problems);
+    let name: Option<String> = keys.required("name");
+    let name = name.filter(|name| {
+        let sound = !name.is_empty() && !name.contains('\0') && name.trim() == name;
+        if !sound {
+            keys.problem("name", "empty, or with spaces around it or a zero byte in it: correct it");
+        }
+        sound
+    });
+    let from = from(&mut keys);
+    let place = place(&mut keys, name.as_deref(), &from);
+    let elements = elements(&mut keys, place.as_ref(), &from, explode);
+    let kind: Option<Type> = keys.required("type");
+    let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
+    let (unit, conversion) = measured(&mut keys, kind, role);
+    let rounding = rounding(&mut keys, kind);
+    let missing: Option<Vec<String>> = keys.optional("missing");
+    let spelling = attribute_keys::spelling(&mut keys, kind, role);
+    let counts = keys.has("base");
+    let base = attribute_keys::base(&mut keys, kind, &from);
+    let dates = if counts { Dates::Sum } else { attribute_keys::dates(&mut keys, kind, &from) };
+    let decimal_comma = attribute_keys::decimal_comma(&mut keys, kind);
+    let zone = attribute_keys::zone(&mut keys, kind, &from, &dates);
+    let typing = name.as_ref().zip(kind).map(|(name, kind)| Typing {
+        attribute: name.as_str().into(),
+        kind,
+        rounding,
+        missing: Missing::new(missing, matches!(kind, Type::Integer | Type::Float)),
+        spelling,
+        dates,
+        conversion,
+        decimal_comma,
+        zone,
+    });
+    if role == Role::Time && !matches!(kind, None | Some(Type::Date | Type::Timestamp)) {
+        keys.problem("role", "a time attribute is of type date or timestamp: change one of them");
+    }
+    let (mut hierarchy, mut suppresses_uncovered) = (Some(Hierarchy::Flat), false);
+    if let Some(mut inner) = keys.table("hierarchy") {
+        if !role.is_releasable() || role == Role::Insensitive {
+            inner.problem(
+                "",
+                format!("an attribute of role {} is never generalized: remove the hierarchy", role.name()),
+            );
+        }
+        suppresses_uncovered = inner.optional::<Uncovered>("uncovered") == Some(Uncovered::Suppress);
+        if suppresses_uncovered && !role.is_quasi() {
+            inner.problem(
+                "uncovered",
+                format!("a cell of role {} is not suppressed for that: remove the key", role.name()),
+            );
+        }
+        if let Some(typing) = &typing {
+            hierarchy = read_hierarchy(&mut inner, typing, folder);
+            inner.finish();
+        }
+        // Without a type nobody knows which keys its hierarchy may have: that is told once, of the type.
+    }
+    let changes: Option<Changes> = keys.optional("changes");
+    if changes.is_some() && (!role.is_releasable() || role == Role::Insensitive) {
+        let message =
+            format!("an attribute of role {} is released as it comes or not at all: remove the key", role.name());
+        keys.problem("changes", message);
+    }
+    let optional: bool = keys.optional("optional").unwrap_or(false);
+    if optional && role == Role::Subject {
+        keys.problem("optional", "records that name nobody count for nobody: remove the key");
+    }
+    keys.finish();
+    if problems.len() > before {
+        return None;
+    }
+    let treatment = Treatment::default();
+    Some(Attribute {
+        name: name?,
+        from,
+        place: place?,
+        elements,
+        role,
+        unit,
+        typing: typing?,
+        base,
+        hierarchy: hierarchy?,
+        suppresses_uncovered,
+        changes,
+        treatment,
+        optional,
+    })
+}
+
+/// What becomes of values that a hierarchy does not cover where a data set is released at once; a stream suppresses them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Uncovered {
+    /// The data set is refused: the hierarchy may be wrong.
+    Refuse,
+    /// They leave as `*`.
+    Suppress,
+}
+
+fn rounding(keys: &mut Keys<'_>, kind: Option<Type>) -> Rounding {
+    let round = keys.raw("round");
+    let digits: Option<u32> = keys.optional("digits");
+    let numeric = matches!(kind, Some(Type::Integer | Type::Float));
+    let temporal = matches!(kind, Some(Type::Date | Type::Timestamp));
+    if round.is_some() && digits.is_some() {
+        keys.problem("digits", "round and digits exclude each other: keep one");
+    }
+    if let Some(digits) = digits {
+        if !numeric {
+            keys.problem("digits", "only integers and floats have significant digits: remove it");
+        }
+        if !(1..=17).contains(&digits) {
+            keys.problem("digits", "not between 1 and 17");
+        }
+        return Rounding::Digits(digits);
+    }
+    let Some(round) = round else { return Rounding::None };
+    let size = round.as_float().or_else(|| round.as_integer().map(|n| n as f64));
+    match (size, round.as_str()) {
+        (Some(size), _) if numeric || kind == Some(Type::Coordinates) => match Rounding::step(size) {
+            Some(_) if kind == Some(Type::Integer) && size.fract() != 0.0 => {
+                keys.problem("round", "an integer is rounded to whole steps");
+            }
+            Some(step) => return step,
+            None => keys.problem("round", "not a positive step with at most 9 decimals"),
+        },
+        (_, Some(text)) if temporal => match toml::Value::from(text).try_into::<Unit>() {
+            Ok(unit) if kind == Some(Type::Date) && unit < Unit::Day => {
+                keys.problem("round", "a date is rounded to day, week, month, quarter or year");
+            }
+            Ok(unit) => return Rounding::Unit(unit),
+            Err(_) => keys.problem("round", "not one of second, minute, hour, day, week, month, quarter, year"),
+        },
+        _ => keys.problem(
+            "round",
+            "a number for integer, float and coordinates, a unit for date and timestamp; else remove it",
+        ),
+    }
+    Rounding::None
+}

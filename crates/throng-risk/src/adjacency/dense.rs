@@ -1,0 +1,79 @@
+//! A table with a cell for every pair of values.
+
+use super::degrees::{Degrees, changed};
+use throng_core::values::codebook::Code;
+
+/// Row-major cells, `stride` of them a row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dense {
+    stride: usize,
+    cells: Vec<u32>,
+}
+
+impl Dense {
+    pub(super) fn get(&self, x: Code, y: Code) -> u32 {
+        let (x, y) = (x as usize, y as usize);
+        if y >= self.stride { 0 } else { self.cells.get(x * self.stride + y).copied().unwrap_or(0) }
+    }
+
+    pub(super) fn cell(&mut self, x: Code, y: Code) -> &mut u32 {
+        &mut self.cells[x as usize * self.stride + y as usize]
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.cells.capacity() * size_of::<u32>()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (Code, Code, u32)> + '_ {
+        let rows = (0..).zip(self.cells.chunks_exact(self.stride.max(1)));
+        rows.flat_map(|(x, row)| (0..).zip(row).filter(|(_, n)| **n > 0).map(move |(y, n)| (x, y, *n)))
+    }
+
+    pub(super) fn fits(&self, xs: usize, ys: usize) -> bool {
+        ys <= self.stride && xs * self.stride <= self.cells.len()
+    }
+
+    /// Makes room for codes below `xs` and `ys`. Rows are laid out anew when they grow, half as long again, so that the
+    /// copying is paid by the growth.
+    pub(super) fn ensure(&mut self, xs: usize, ys: usize) {
+        if self.fits(xs, ys) {
+            return;
+        }
+        if ys > self.stride {
+            let stride = if self.stride == 0 { ys } else { ys.max(self.stride + self.stride / 2) };
+            let mut cells = vec![0; xs.max(self.cells.len() / self.stride.max(1)) * stride];
+            let rows = self.cells.chunks_exact(self.stride.max(1));
+            cells.chunks_exact_mut(stride).zip(rows).for_each(|(new, old)| new[..old.len()].copy_from_slice(old));
+            (self.stride, self.cells) = (stride, cells);
+        }
+        self.cells.resize(self.cells.len().max(xs * self.stride), 0);
+    }
+}
+
+/// One table with what goes with it, for counting several beside each other.
+pub(super) struct Lane<'a> {
+    pub(super) dense: &'a mut Dense,
+    pub(super) degrees: &'a mut Degrees,
+    pub(super) ys: &'a [Code],
+}
+
+/// Counts N tables that share their first attribute. Skewed values hit the same cell again and again, and each hit waits for the
+/// one before; N independent tables wait at the same time. True where a count fell below nothing.
+pub(super) fn count<const N: usize, const SUBTRACT: bool>(lanes: [Lane<'_>; N], xs: &[Code]) -> bool {
+    let mut below = false;
+    let mut parts =
+        lanes.map(|Lane { dense, degrees, ys }| (dense.cells.as_mut_slice(), dense.stride, degrees, &ys[..xs.len()]));
+    for row in 0..xs.len() {
+        let x = xs[row];
+        for (cells, stride, degrees, ys) in &mut parts {
+            let y = ys[row];
+            let cell = &mut cells[x as usize * *stride + y as usize];
+            let (before, after) = changed::<SUBTRACT>(cell);
+            below |= SUBTRACT && before == 0;
+            if before == 0 || after == 0 {
+                degrees.turned(x, y, before, after);
+            }
+        }
+    }
+    below
+}
