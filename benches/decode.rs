@@ -14,8 +14,8 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, Value as ProtobufValue};
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use throng::codec::{AvroCodec, Decoder, Field, JsonCodec, Limits, ProtobufSchema, Unknown};
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_formats::{AvroCodec, Decoder, Field, JsonCodec, Limits, ProtobufSchema, Unknown};
 
 const FIELDS: usize = 25;
 const RECORDS: usize = 1000;

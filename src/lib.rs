@@ -12,14 +12,13 @@
 //! | 6 | [`io`], [`generate`] | sources, sinks, dead letters; synthetic records |
 //! | 5 | [`release`] | the verification of what is about to leave |
 //! | 4 | [`anonymity`] | lattices, ladders, treatment, plans |
-//! | 2 | [`codec`] | from bytes to cells and from cells to lines |
 //! | 0 | [`config`], [`telemetry`], [`html`], [`faults`] | typed configuration; events that are log and metric at once; the layout of pages; crash points of the tests |
 //!
-//! Below them are two crates: `throng_core` (schemas, values, codes, per-subject history) and `throng_risk` (group counting, quasi-identifiers, adjacency).
+//! Below them are three crates: `throng_core` (schemas, values, codes, per-subject history), `throng_risk` (group counting, quasi-identifiers, adjacency) and
+//! `throng_formats` (JSON, CSV, Arrow, Avro, Protobuf).
 
 pub mod anonymity;
 pub mod cli;
-pub mod codec;
 pub mod config;
 pub mod daemon;
 pub mod dataset;

@@ -13,7 +13,6 @@ use throng::anonymity::plan::{Group, Node, Plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
-use throng::codec::{Field, JsonCodec, Limits, LineFormat};
 use throng::io::input::InputBatch;
 use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
@@ -26,6 +25,7 @@ use throng_core::values::raw::Coordinate;
 use throng_core::values::schema::Schema;
 use throng_core::values::subject::Subjects;
 use throng_core::values::table::Batch;
+use throng_formats::{Field, JsonCodec, Limits, LineFormat};
 
 const SCHEMA: &str = schema!("shared"; person, more r#"
 [[attribute]]

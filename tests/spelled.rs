@@ -8,7 +8,6 @@ use support::binary::{Account, Place};
 use support::schemas::{CITY, PERSON};
 use support::stand::{Fault, Stand, record};
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
-use throng::codec::{LineFormat, LineLayout};
 use throng::daemon::engine::Settling;
 use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
@@ -18,6 +17,7 @@ use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw::Token;
 use throng_core::values::schema::Schema;
+use throng_formats::{LineFormat, LineLayout};
 
 const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const K5: &str = "[privacy]\nk = 5\n";

@@ -9,8 +9,6 @@ use throng::anonymity::privacy::protection::{ClassJudge, Protection, Reference};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{Proposal, ProposedGroup};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Protected, Records, Rules, group_names, treat};
-use throng::codec::JsonCodec;
-use throng::codec::LineFormat;
 use throng::config::{Config, Diversity, ModelKind, PrivacyModel};
 use throng::daemon::engine::verifier_terms::group_terms;
 use throng::generate::{RecordStream, Wearable, WearableSettings};
@@ -30,6 +28,8 @@ use throng_core::values::raw::Coordinate;
 use throng_core::values::schema::{Role, Schema};
 use throng_core::values::subject::Subjects;
 use throng_core::values::table::Batch;
+use throng_formats::JsonCodec;
+use throng_formats::LineFormat;
 
 /// The batch clock; one second passes from batch to batch.
 const START_MS: i64 = 1_767_621_600_000;

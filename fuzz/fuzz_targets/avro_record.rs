@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::codec::{AvroCodec, Decoder, Field, Limits, Unknown};
+use throng_formats::{AvroCodec, Decoder, Field, Limits, Unknown};
 use throng::records::raw::{Coordinate, RawBatch};
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::codec::{Field, JsonCodec, JsonKeys, Limits};
+use throng_formats::{Field, JsonCodec, JsonKeys, Limits};
 use throng::records::raw::{Coordinate, RawBatch, Token};
 use throng_fuzz::{RECORD, check_cell, codebooks};
 

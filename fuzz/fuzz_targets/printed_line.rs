@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::codec::{LineFormat, LineLayout, Step};
+use throng_formats::{LineFormat, LineLayout, Step};
 
 const NAMES: [&str; 3] = ["age", "zip", "a\"b"];
 

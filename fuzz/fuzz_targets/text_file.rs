@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use throng::codec::{Field, Limits, Unknown};
+use throng_formats::{Field, Limits, Unknown};
 use throng::io::file::{FileSource, Format};
 use throng::records::raw::RawBatch;
 use throng_fuzz::{RECORD, check_cell, codebooks, scratch};

@@ -8,7 +8,7 @@ use crate::config::{self, Config, Telemetry};
 use crate::daemon::erasure::{ErasureError, MAX_SUBJECTS, NamedSubjects, Receipt, Removed, erase_at_rest};
 use crate::daemon::state::directory::StateError;
 use crate::start::checked::Checked;
-use crate::telemetry::foreign;
+use crate::telemetry::printable;
 use anyhow::{Context, anyhow};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ fn ask_daemon(telemetry: &Telemetry, url: Option<&str>, named: &NamedSubjects) -
             "a daemon has the state, and a running daemon erases only for whoever has its token: set telemetry.token_file and start it again, or stop it and ask again"
         )));
     };
-    let said = foreign(&text);
+    let said = printable(&text);
     match status {
         200 => serde_json::from_str(&text)
             .map_err(|_| Failure::Running(anyhow!("the answer of {url} is no receipt: is another service there?"))),

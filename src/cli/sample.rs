@@ -4,7 +4,6 @@ use super::outcome::Failure;
 use super::progress::spinner;
 use super::text;
 use super::written_down::{FormatArg, format_of, separator};
-use crate::codec::Limits;
 use crate::config::{Config, SourceKind};
 use crate::io::file::Format;
 use crate::io::kafka::sampled::Sampled;
@@ -17,6 +16,7 @@ use anyhow::anyhow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use throng_core::values::schema::Origin;
+use throng_formats::Limits;
 
 /// Columns of one sample.
 const MAX_COLUMNS: usize = 4096;

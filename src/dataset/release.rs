@@ -11,7 +11,6 @@ use super::read::Input;
 use super::source::{OnStep, Step};
 use crate::anonymity::privacy::Model;
 use crate::anonymity::treatment::proposal::{ProposedGroup, Run};
-use crate::codec::{CatalogGroup, LineLayout};
 use crate::config::{Config, Used, placed};
 use crate::io::file::{Replacement, SinkError, whole};
 use crate::release::aggregates::verify_aggregates;
@@ -28,6 +27,7 @@ use std::path::PathBuf;
 use throng_core::values::codebook::{CellId, Code, SUPPRESSED};
 use throng_core::values::digest::NameDigest;
 use throng_core::values::holders::Holders;
+use throng_formats::{CatalogGroup, LineLayout};
 
 /// What a ceiling adds to what was settled. Classes are those that were found.
 #[derive(Clone, Debug, Default)]

@@ -5,11 +5,11 @@
 //! come back without the cells by which the classes of the group differ: each is a true record of one of them. What is left
 //! alone is true as well, since no class had more counterfeits than were taken out of it.
 
-use crate::codec::{CatalogGroup, LineFormat, LineLayout};
 use crate::io::file::{SinkError, whole};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use throng_formats::{CatalogGroup, LineFormat, LineLayout};
 
 /// What a reconstruction came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

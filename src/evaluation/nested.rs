@@ -1,10 +1,10 @@
 //! Lines that are nested, read without the code that writes them.
 
-use crate::codec::Step;
 use crate::start::nested::way;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use throng_core::values::schema::{Attribute, Schema};
+use throng_formats::Step;
 
 /// An object as it is written: keys in their order, values as they are spelled.
 pub(super) struct Object(pub Vec<(String, Box<RawValue>)>);

@@ -4,7 +4,6 @@ use super::error::EvaluationError;
 use super::joined::{At, Owners, Unjoined};
 use super::original::Original;
 use crate::anonymity::planner::GroupShape;
-use crate::codec::{Field, Limits, LineFormat, LineLayout, Unknown};
 use crate::config::{Config, JOINED, Rows, Sink};
 use crate::io::file::{self, FileSource, SourceError, open_text};
 use crate::start::nested::{is_nested, nesting};
@@ -15,6 +14,7 @@ use std::path::{Path, PathBuf};
 use throng_core::values::codebook::{CellId, Codebook};
 use throng_core::values::formula::unguarded;
 use throng_core::values::raw::{RawBatch, Token};
+use throng_formats::{Field, Limits, LineFormat, LineLayout, Unknown};
 
 /// Lines read at a time.
 const AT_A_TIME: usize = 10_000;

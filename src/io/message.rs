@@ -1,9 +1,9 @@
 //! A message as a topic holds it, and how the cells of a record are found in its parts.
 
-use crate::codec::{Decoder, added};
 use crate::telemetry::RejectionReason;
 use throng_core::values::moment;
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_formats::{Decoder, added};
 
 /// A message with a value.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@
 //! | [`topic_lines`] | the messages of a topic that no schema describes |
 //! | [`dead_letter`] | the report on a record that was refused |
 //!
-//! Bytes become cells, and cells lines, in [`codec`](crate::codec).
+//! Bytes become cells, and cells lines, in [`codec`](throng_formats).
 
 pub mod dead_letter;
 pub mod file;

@@ -21,7 +21,6 @@ pub use request::{ReadProgress, Request, Spill, named};
 use spilling::Spilling;
 
 use super::file::{ColumnChoice, FileSource, Format, LongRows, SourceError, Standing};
-use crate::codec::{Field, Unknown};
 use crate::telemetry::RejectionReason;
 use throng_core::values::based::Resolved;
 use throng_core::values::dictionary::{ABSENT, Dictionary, DictionaryFull, EncodeError, MISSING};
@@ -29,6 +28,7 @@ use throng_core::values::numbers::RecordNumbers;
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
 use throng_core::values::schema::{Attribute, Origin, Role, Schema};
 use throng_core::values::shapes::{Shape, shape_of};
+use throng_formats::{Field, Unknown};
 
 /// Bytes of the cells of one batch, and cells.
 const BATCH_BYTES: u64 = 16 << 20;

@@ -3,7 +3,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::Limits;
+use throng_formats::Limits;
 
 const CSV: Format = Format::Csv { separator: b',' };
 

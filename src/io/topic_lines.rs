@@ -135,8 +135,8 @@ fn spell(token: Token<'_>, line: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::{Field, JsonCodec, Limits, TextCodec};
     use rdkafka::Timestamp;
+    use throng_formats::{Field, JsonCodec, Limits, TextCodec};
 
     fn lined(key: Option<&str>, value: Option<&str>) -> Option<Result<String, RejectionReason>> {
         let whole = |attribute| [(attribute, Field::at(Vec::new()))];

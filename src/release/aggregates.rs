@@ -7,11 +7,11 @@
 
 use super::verified::Verified;
 use super::violation::DataSetRefusal;
-use crate::codec::LineLayout;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::canonical::{Canonical, Rounding, Typing};
 use throng_core::values::raw::Token;
 use throng_core::values::subject::NO_SUBJECT;
+use throng_formats::LineLayout;
 
 /// What the verifier knows of one micro-aggregated attribute.
 pub struct AggregateTerms<'a> {

@@ -12,8 +12,8 @@
 
 use super::verified::Verified;
 use super::violation::DataSetRefusal;
-use crate::codec::{CatalogGroup, LineLayout};
 use std::collections::{BTreeMap, BTreeSet};
+use throng_formats::{CatalogGroup, LineLayout};
 
 /// What the verifier knows.
 pub struct CeilingTerms<'a> {

@@ -2,10 +2,10 @@
 
 use super::protected::ProtectedTerms;
 use super::repetition::LineLimit;
-use crate::codec::LineLayout;
 use throng_core::ledger::per_subject::LedgerAt;
 use throng_core::values::codebook::{Code, Codebook};
 use throng_core::values::holders::Holders;
+use throng_formats::LineLayout;
 
 /// What the verifier knows of a group.
 pub struct GroupTerms {

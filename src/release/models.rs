@@ -9,8 +9,8 @@
 use super::verified::Verified;
 use super::violation::DataSetRefusal;
 use crate::anonymity::privacy::{Ground, Requirement};
-use crate::codec::LineLayout;
 use std::collections::BTreeMap;
+use throng_formats::LineLayout;
 
 /// What every class must satisfy; values are positions in [`SensitiveTerms::texts`].
 pub type Claim = Requirement<Ground>;

@@ -1,10 +1,10 @@
 use super::*;
 use crate::anonymity::treatment::proposal::Run;
-use crate::codec::{LineFormat, LineLayout};
 use crate::release::repetition::LineLimit;
 use std::collections::BTreeMap;
 use throng_core::values::codebook::books_of;
 use throng_core::values::raw::Token;
+use throng_formats::{LineFormat, LineLayout};
 
 const STAR: &str = r#""*""#;
 const ILLNESS: usize = 1;

@@ -7,9 +7,9 @@
 
 use super::verified::Verified;
 use super::violation::DataSetRefusal;
-use crate::codec::LineLayout;
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::codebook::Codebook;
+use throng_formats::LineLayout;
 
 /// What every class must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]

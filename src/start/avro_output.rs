@@ -1,11 +1,11 @@
 //! What leaves as Avro: a schema for each group, derived from the record schema.
 
 use super::output_names::schema_name;
-use crate::codec::CellKind;
 use crate::config::Config;
 use serde_json::{Value, json};
 use throng_core::values::canonical::Type;
 use throng_core::values::schema::Attribute;
+use throng_formats::CellKind;
 
 /// The Avro schema of lines with one cell for each of `attributes`: every column is a union with null (what is missing) and string
 /// (a text that stands for several values, or `"*"`).

@@ -11,13 +11,13 @@ use super::{field_numbers, memory, messages, nested, output_names, profiles};
 use crate::anonymity::planner::{GroupShape, guarded};
 use crate::anonymity::privacy::protection::Protection;
 use crate::anonymity::series::Terms;
-use crate::codec::TypedGroup;
 use crate::config::{Config, Format, Problem, SinkKind, SourceKind, Used};
 use crate::telemetry::Telemetry;
 use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::formula::needs_guard;
 use throng_core::values::schema::Schema;
+use throng_formats::TypedGroup;
 
 /// A stream's configuration with its schema, groups and privacy models. `throng check` makes the same one as
 /// `throng run`: what the one finds nothing wrong with, the other starts with.

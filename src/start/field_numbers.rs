@@ -6,12 +6,12 @@
 
 use super::avro_output::kind_of;
 use super::output_names::{schema_name, text_name, written_under};
-use crate::codec::{BadProtobuf, CellKind, ProtobufSchema};
 use crate::config::{Config, Problem};
 use crate::io::registry::{FramedAs, WriterSchema};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use throng_core::values::schema::{Attribute, Schema};
+use throng_formats::{BadProtobuf, CellKind, ProtobufSchema};
 
 /// What numbers are taken from: behind those that Protobuf keeps for itself, and with a tag of four bytes at most.
 const OURS: std::ops::Range<u32> = 20_000..1 << 25;

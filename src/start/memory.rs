@@ -11,12 +11,12 @@
 //!
 //! No limit is ever raised. Whatever is lowered, less is counted and more is suppressed (docs/architecture.md rule 8); decision 0055.
 
-use crate::codec::Limits as CodecLimits;
 use crate::config::{Config, MOST_VALUES, Problem, SinkKind, SourceKind, format_size};
 use crate::io::input::Limits;
 use crate::telemetry::MemoryPart;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::Schema;
+use throng_formats::Limits as CodecLimits;
 use throng_risk::adjacency::MAX_EDGES;
 
 /// Dictionaries there are at most: that of the stream, and the copies that a search for a plan and the exact re-check work on.

@@ -2,12 +2,12 @@
 
 use super::parts::{PartAsked, PartFormat, Wanted, lookup};
 use super::reading::codec_limits;
-use crate::codec::Field;
 use crate::config::{Config, Problem, SourceKind};
 use crate::io::message::Messages;
 use crate::io::topic_lines::{KEY, VALUE};
 use crate::telemetry::Telemetry;
 use throng_core::values::schema::{Attribute, Origin, Schema};
+use throng_formats::Field;
 
 fn attributes<'s>(schema: &'s Schema, origin: &Origin) -> impl Iterator<Item = (usize, &'s Attribute)> {
     let attributes = schema.attributes.iter().enumerate().map(|(i, a)| (i, a.as_ref()));

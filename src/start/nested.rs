@@ -1,8 +1,8 @@
 //! Where attributes stand in lines that are nested as the input was.
 
-use crate::codec::{Nesting, Step};
 use crate::config::{Config, OutputShape, Problem, Rows, SinkKind};
 use throng_core::values::schema::{Attribute, Origin, Place, Schema};
+use throng_formats::{Nesting, Step};
 
 /// The last place of an array that is written: what lies before it is written as `null`.
 const LAST_PLACE: usize = 99;

@@ -3,12 +3,12 @@
 use super::checked::Checked;
 use super::nested::{is_nested, way};
 use crate::anonymity::planner::GroupShape;
-use crate::codec::Step;
 use crate::config::{Config, Format, JOINED, Rows, Sink, SinkKind};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use throng_core::values::canonical::Type;
 use throng_core::values::schema::{Attribute, Role};
+use throng_formats::Step;
 
 /// A JSON Schema for the lines of each group, by name, in the order in which groups leave; or one for their joined rows.
 ///

@@ -1,10 +1,10 @@
 //! Lines against the schemas that are said of them, by a validator that knows nothing of either.
 
 use super::*;
-use crate::codec::{LineFormat, LineLayout, TypedGroup};
 use crate::config::parse;
 use crate::start::nested::nesting;
 use jsonschema::{Draft, JSONSchema};
+use throng_formats::{LineFormat, LineLayout, TypedGroup};
 
 const SCHEMA: &str = r#"
 name = "s"

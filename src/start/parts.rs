@@ -1,7 +1,6 @@
 //! One part of a message, its key or its value, as it is configured: what is looked for in it, and how it is decoded.
 
 use super::reading::codec_limits;
-use crate::codec::{AvroCodec, Field, JsonCodec, NumberCodec, ProtobufSchema, TextCodec, Unknown};
 use crate::config::{Config, Format, KeyFormat, Problem};
 use crate::io::message::Part;
 use crate::io::registry::{Access, Client, Framed, FramedAs, FramedJson, SchemaLookup, WantedFields};
@@ -9,6 +8,7 @@ use crate::telemetry::Telemetry;
 use std::path::Path;
 use std::sync::Arc;
 use throng_core::values::canonical::Type;
+use throng_formats::{AvroCodec, Field, JsonCodec, NumberCodec, ProtobufSchema, TextCodec, Unknown};
 
 /// How one part of a message is written down.
 #[derive(Clone, Copy, PartialEq)]

@@ -5,7 +5,6 @@ use super::encode::encode;
 use super::memory::max_dictionary_values;
 use super::reading::{codec_limits, fields, file_format};
 use super::sampling::SamplingError;
-use crate::codec::{Field, Limits, Unknown};
 use crate::config::{Config, Format};
 use crate::io::file::{FileSource, SourceError};
 use crate::io::input::InputBatch;
@@ -21,6 +20,7 @@ use throng_core::values::digest::DigestKey;
 use throng_core::values::raw::{RawBatch, Token};
 use throng_core::values::schema::{Schema, segments};
 use throng_core::values::subject::Subjects;
+use throng_formats::{Field, Limits, Unknown};
 
 /// Records decoded at a time.
 const AT_A_TIME: usize = 10_000;

@@ -2,7 +2,6 @@
 
 use super::parts::{PartAsked, PartFormat, Wanted, lookup};
 use super::reading::{codec_limits, file_format};
-use crate::codec::{Field, Unknown};
 use crate::config::{Config, Format, Join, Problem};
 use crate::io::file::{Reading, StopFlag};
 use crate::io::kafka::connection::Cluster;
@@ -15,6 +14,7 @@ use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::{Attribute, Origin, Schema, segments};
 use throng_core::values::subject::Subjects;
 use throng_core::values::table::Batch;
+use throng_formats::{Field, Unknown};
 
 /// A join with its place in the configuration.
 struct Asked<'a> {

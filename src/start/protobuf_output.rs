@@ -3,11 +3,11 @@
 use super::avro_output::{about, kind_of};
 use super::field_numbers::Numbers;
 use super::output_names::{choice_name, schema_name, text_name};
-use crate::codec::CellKind;
 use crate::config::Config;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use throng_core::values::schema::Attribute;
+use throng_formats::CellKind;
 
 /// The Protobuf schema of lines with one cell for each of `attributes`, and the numbers of their fields (exact value and text).
 ///

@@ -1,12 +1,12 @@
 //! Against Google's grammar by `protox`, and `prost-reflect`, which know nothing of how lines are written.
 
 use super::*;
-use crate::codec::{LineFormat, LineLayout, TypedGroup};
 use crate::io::registry::WriterSchema;
 use crate::start::field_numbers::own_number;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, Value};
 use std::path::Path;
 use throng_core::values::schema::Schema;
+use throng_formats::{LineFormat, LineLayout, TypedGroup};
 
 fn attributes(names: &[(&str, &str)]) -> Schema {
     let each = |(name, kind): &(&str, &str)| format!("[[attribute]]\nname = {name:?}\ntype = {kind:?}\n");

@@ -1,11 +1,11 @@
 //! How the records of a configuration are read and written: their attributes, their limits, the formats.
 
 use super::nested::{is_nested, nesting};
-use crate::codec::{self, Field, Limits, LineFormat};
 use crate::config::{Config, Format, Unknown};
 use crate::io::file;
 use crate::telemetry::WrittenAs;
 use throng_core::values::schema::{Origin, Schema};
+use throng_formats::{Field, Limits, LineFormat};
 
 /// The attributes as the codecs see them in a file. What a topic's messages have around their values stands there under the
 /// attribute's name.
@@ -22,15 +22,15 @@ pub fn fields(schema: &Schema, flat: bool) -> Vec<Field> {
 }
 
 /// Limits of a record, and what becomes of unknown attributes.
-pub fn codec_limits(config: &Config) -> (Limits, codec::Unknown) {
+pub fn codec_limits(config: &Config) -> (Limits, throng_formats::Unknown) {
     let limits = Limits {
         max_record_bytes: usize::try_from(config.source.max_record_bytes).unwrap_or(usize::MAX),
         max_repeated_bytes: config.batch.max_bytes,
         ..Limits::default()
     };
     let unknown = match config.schema.unknown {
-        Unknown::Drop => codec::Unknown::default(),
-        Unknown::Refuse => codec::Unknown::Refuse,
+        Unknown::Drop => throng_formats::Unknown::default(),
+        Unknown::Refuse => throng_formats::Unknown::Refuse,
     };
     (limits, unknown)
 }

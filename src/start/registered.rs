@@ -7,13 +7,13 @@ use super::output_names::{Output, is_framed, namespace, outputs, written_under};
 use super::output_schema::registered_json;
 use super::parts::client;
 use super::protobuf_output::protobuf_schema;
-use crate::codec::TypedGroup;
 use crate::config::Problem;
 use crate::io::registry::{FramedAs, RegistryError};
 use crate::telemetry::{RegistryAnswered, RegistryLost, Telemetry};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use throng_core::values::schema::Attribute;
+use throng_formats::TypedGroup;
 
 /// Registers what leaves under its subjects and notes the numbers in `checked`; without a registry the lines have no frame. Waits
 /// for a registry that does not answer, and gives false where it was told to `stop` meanwhile.

@@ -1,10 +1,10 @@
 //! Events of verification, of the state and its disk, of limits that were reached, and of policies.
 
 use super::labels::{Label, Limit, ReloadOutcome};
-use super::logging::foreign;
 use super::metrics::clamped;
 use super::status::{LastReload, Telemetry};
 use std::time::{SystemTime, UNIX_EPOCH};
+use throng_core::printable::printable;
 
 /// Verification refused a batch. A defect of the treatment or the plan: it must not happen, and nothing was released.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +130,7 @@ impl Reloaded<'_> {
         health.reloads.of(self.outcome).inc();
         health.reload_refused.set(i64::from(self.outcome == ReloadOutcome::Refused));
         health.reload_time.set(at as f64);
-        let ((validating, pause), changed) = (self.seconds, foreign(&self.changed.join(", ")));
+        let ((validating, pause), changed) = (self.seconds, printable(&self.changed.join(", ")));
         match self.outcome {
             ReloadOutcome::Replaced => {
                 tracing::info!(changed, validating, pause, "a new configuration is in force");
@@ -138,7 +138,7 @@ impl Reloaded<'_> {
             ReloadOutcome::Unchanged => tracing::info!(validating, "configuration reloaded, no changes"),
             ReloadOutcome::Refused => {
                 for reason in self.reasons {
-                    tracing::error!(reason = foreign(reason), "the new configuration is refused, the old one stays");
+                    tracing::error!(reason = printable(reason), "the new configuration is refused, the old one stays");
                 }
             }
         }

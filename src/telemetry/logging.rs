@@ -71,29 +71,6 @@ pub fn silence_panic_payloads() {
     }));
 }
 
-/// The most characters of them.
-const MOST: usize = 300;
-
-/// `text` as it may stand in a log line or an error: one line, of a bounded length, with nothing that steers a terminal or turns
-/// the direction of writing.
-pub fn foreign(text: &str) -> String {
-    let mut out = String::new();
-    for (at, character) in text.chars().enumerate() {
-        if at == MOST {
-            out.push('…');
-            break;
-        }
-        match character {
-            '\n' | '\t' | '\r' => out.push(' '),
-            ' '..='~' => out.push(character),
-            // Letters are; marks, controls and what writes from right to left may hide what is said.
-            _ if character.is_alphanumeric() => out.push(character),
-            _ => out.extend(character.escape_unicode()),
-        }
-    }
-    out
-}
-
 /// Lines of one kind written within [`WINDOW_MS`].
 const BURST: u32 = 5;
 const WINDOW_MS: u64 = 10_000;
@@ -138,20 +115,13 @@ impl Limiter {
 
 #[cfg(test)]
 mod tests {
-    use super::{BURST, Limiter, LoggingError, Verdict, WINDOW_MS, init_logging, *};
+    use super::{BURST, Limiter, LoggingError, Verdict, WINDOW_MS, init_logging};
     use proptest::prelude::*;
 
     #[test]
     fn unknown_spellings_are_named() {
         assert!(matches!(init_logging("xml", "info"), Err(LoggingError::Format(f)) if f == "xml"));
         assert!(matches!(init_logging("text", "loud"), Err(LoggingError::Level(l)) if l == "loud"));
-    }
-
-    #[test]
-    fn words_of_others_are_one_short_line() {
-        assert_eq!(foreign("no field \"größe\""), "no field \"größe\"");
-        assert_eq!(foreign("a\nb\u{1b}[2Jc\u{202e}d\0"), "a b\\u{1b}[2Jc\\u{202e}d\\u{0}");
-        assert!(foreign(&"\u{7}".repeat(1 << 20)).len() < 10 * MOST);
     }
 
     #[test]

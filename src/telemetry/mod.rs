@@ -34,7 +34,7 @@ pub use labels::{
     AbortReason, Counts, Label, Limit, MemoryPart, ReloadOutcome, SchemaOutcome, SecurityRefusal, Stage,
     SuppressionReason, WrittenAs,
 };
-pub use logging::{LoggingError, foreign, init_logging, says_nobody_reads, silence_panic_payloads};
+pub use logging::{LoggingError, init_logging, says_nobody_reads, silence_panic_payloads};
 pub use people::{
     ErasureFailed, ErasureLag, ErasureMessage, ErasuresMissed, ProfileRefused, ProfileUpdate, ProfilesLag,
     ProfilesRead, SubjectsErased,
@@ -51,6 +51,7 @@ pub use source::{
     SourceLost, SourceRefused, WriterSchemaMet,
 };
 pub use status::{LastReload, Readiness, Settled, Status, Telemetry};
+pub use throng_core::printable::printable;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! Events of the source, its partitions and the schema registry.
 
 use super::labels::{Label, PartitionChange, SchemaOutcome, SecurityRefusal, WrittenAs};
-use super::logging::foreign;
 use super::metrics::clamped;
 use super::status::Telemetry;
+use throng_core::printable::printable;
 
 /// The source answers. Readiness: a broker answers.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,7 @@ impl RegistryLost<'_> {
         telemetry.metrics().source.registry_waited_for.set(1);
         telemetry.metrics().source.registry_losses.inc();
         if telemetry.may_log("registry_lost", "") {
-            tracing::warn!(error = foreign(&self.error.to_string()), "records wait for the schema registry");
+            tracing::warn!(error = printable(&self.error.to_string()), "records wait for the schema registry");
         }
     }
 }
@@ -201,7 +201,7 @@ impl SchemaUnknown<'_> {
     /// Tells the log.
     pub fn emit(&self, telemetry: &Telemetry) {
         if telemetry.may_log("schema_unknown", "") {
-            let error = foreign(&self.error.to_string());
+            let error = printable(&self.error.to_string());
             tracing::warn!(schema = self.id, error, "no schema of this number: its records are dead letters");
         }
     }

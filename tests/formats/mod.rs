@@ -16,11 +16,11 @@ use serde_json::Value;
 use support::kafka::{Broker, Record, unique};
 use support::ports::free_port;
 use support::registry::{Registry, client};
-use throng::codec::{Field, JsonCodec, Limits};
 use throng_core::values::based::Resolved;
 use throng_core::values::canonical::Canonical;
 use throng_core::values::raw::{Coordinate, RawBatch};
 use throng_core::values::schema::{Origin, Schema};
+use throng_formats::{Field, JsonCodec, Limits};
 
 #[test]
 fn avro_in_the_frames_of_a_registry_comes_and_leaves() {

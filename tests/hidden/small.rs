@@ -10,7 +10,6 @@ use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
-use throng::codec::LineFormat;
 use throng::release::given::{Given, GroupTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verified::Verified;
@@ -22,6 +21,7 @@ use throng_core::values::holders::Holders;
 use throng_core::values::raw::Coordinate;
 use throng_core::values::schema::Schema;
 use throng_core::values::table::Batch;
+use throng_formats::LineFormat;
 
 const SCHEMA: &str = r#"
 name = "small"

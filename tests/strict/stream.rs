@@ -10,7 +10,6 @@ use throng::anonymity::planner::sample::Sample;
 use throng::anonymity::planner::{GroupShape, PlannerSettings, make_plan};
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::treat::{GroupNames, Policy, Records, Rules, group_names, treat};
-use throng::codec::{LineFormat, LineLayout};
 use throng::release::given::{Given, GroupTerms, NarrowingTerms};
 use throng::release::repetition::LineLimit;
 use throng::release::verify::verify;
@@ -21,6 +20,7 @@ use throng_core::values::holders::Holders;
 use throng_core::values::raw::Coordinate;
 use throng_core::values::schema::Schema;
 use throng_core::values::table::Batch;
+use throng_formats::{LineFormat, LineLayout};
 
 /// How a stream is treated.
 #[derive(Clone, Copy, Debug)]

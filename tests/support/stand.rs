@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use throng::anonymity::planner::GroupShape;
-use throng::codec::JsonCodec;
 use throng::config::{self, Config, SourceKind, Tuning};
 use throng::daemon::engine::assemble::{AssemblyError, assemble};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
@@ -23,6 +22,7 @@ use throng::start::reading::{codec_limits, fields};
 use throng::telemetry::{Telemetry, Totals};
 use throng_core::values::raw::Coordinate;
 use throng_core::values::schema::Schema;
+use throng_formats::JsonCodec;
 
 /// The secret of a stand unless another is given.
 pub const SECRET: &str = "a secret that is long enough for anybody";

@@ -18,8 +18,6 @@ use throng::anonymity::privacy::Ground as Distance;
 use throng::anonymity::treatment::mask::Mask;
 use throng::anonymity::treatment::proposal::{ProposedGroup, Run};
 use throng::anonymity::treatment::treat::{Policy, Records, Rules, group_names, treat};
-use throng::codec::{Field, JsonCodec, Limits};
-use throng::codec::{LineFormat, LineLayout};
 use throng::io::input::InputBatch;
 use throng::release::given::{Given, GroupTerms, NarrowingTerms};
 use throng::release::models::Claim;
@@ -36,6 +34,8 @@ use throng_core::values::raw::Coordinate;
 use throng_core::values::schema::Schema;
 use throng_core::values::subject::Subjects;
 use throng_core::values::table::Batch;
+use throng_formats::{Field, JsonCodec, Limits};
+use throng_formats::{LineFormat, LineLayout};
 
 const SCHEMA: &str = schema!("bench"; person, more r#"
 [[attribute]]

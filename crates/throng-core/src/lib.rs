@@ -3,7 +3,9 @@
 //! | module | contents |
 //! |---|---|
 //! | [`values`] | schema, hierarchies, canonical values, codes |
+//! | [`printable`] | texts from outside in log lines and errors |
 //! | [`ledger`] | release log, tenure and budgets of each subject |
 
 pub mod ledger;
+pub mod printable;
 pub mod values;

@@ -1,9 +1,9 @@
 //! What names the groups and attributes of a plan: line layouts, and the digests that class keys begin with.
 
 use crate::anonymity::plan::{Group, Plan};
-use crate::codec::{LineFormat, LineLayout};
 use std::collections::BTreeSet;
 use throng_core::values::digest::DigestKey;
+use throng_formats::{LineFormat, LineLayout};
 
 /// What never changes between two batches of the same plan: layouts and the digests that name the groups.
 #[derive(Default)]

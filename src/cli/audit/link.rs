@@ -3,13 +3,13 @@
 use super::args::{AuditArgs, MAX_COLUMNS, of_table};
 use crate::cli::outcome::Failure;
 use crate::cli::written_down::format_of;
-use crate::codec::Limits;
 use crate::io::table::{self, Request, TableColumn, WholeTable};
 use anyhow::anyhow;
 use hashbrown::HashMap;
 use std::path::Path;
 use throng_core::values::dictionary::FIRST_VALUE;
 use throng_core::values::schema::Schema;
+use throng_formats::Limits;
 use throng_risk::linking::{Linked, SharedColumn, link};
 
 /// Ties the records of `read` to the people of `file`.

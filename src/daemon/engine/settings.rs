@@ -3,7 +3,6 @@
 use super::model::ModelSettings;
 use crate::anonymity::planner::PlannerSettings;
 use crate::anonymity::treatment::treat::Policy;
-use crate::codec::{LineFormat, TypedGroup};
 use crate::config::{Backend, Config, Rows, SinkKind};
 use crate::daemon::state::seal::Keys;
 use crate::io::registry::FramedAs;
@@ -20,6 +19,7 @@ use throng_core::ledger::supporters::{SupportLimits, Supporters};
 use throng_core::values::codebook::{Codebook, CodebookError};
 use throng_core::values::digest::DigestKey;
 use throng_core::values::schema::Schema;
+use throng_formats::{LineFormat, TypedGroup};
 use throng_risk::counting::Wanted;
 
 /// Settings of the engine.

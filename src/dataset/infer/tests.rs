@@ -1,13 +1,13 @@
 //! Whole proposals: what may stand in one, and that every one is a schema.
 
 use super::{Asked, InferError, Inferred, infer};
-use crate::codec::Limits;
 use crate::io::file::Format;
 use crate::io::table::{Request, WholeTable, read};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use throng_core::values::schema::{Changes, Role, Type};
+use throng_formats::Limits;
 
 const CSV: Format = Format::Csv { separator: b',' };
 

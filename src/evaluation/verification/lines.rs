@@ -3,7 +3,6 @@
 use super::finding::Findings;
 use super::spelled::{Spelled, Spelling, is_compact};
 use crate::anonymity::planner::GroupShape;
-use crate::codec::{Field, Limits, Unknown};
 use crate::config::{Config, Format, JOINED};
 use crate::evaluation::error::EvaluationError;
 use crate::evaluation::joined::{At, Owners};
@@ -17,6 +16,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use throng_core::values::raw::{RawBatch, Token};
 use throng_core::values::schema::{Attribute, Schema};
+use throng_formats::{Field, Limits, Unknown};
 
 /// Lines read at a time.
 const AT_A_TIME: usize = 10_000;

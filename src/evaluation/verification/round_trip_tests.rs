@@ -1,7 +1,6 @@
 //! Releases of every type, spelling, hierarchy and format of a file are sound to the recount.
 
 use super::recount;
-use crate::codec::LineLayout;
 use crate::config::{self, Config};
 use crate::io::file::{Replacement, SinkError};
 use crate::start::reading::{file_format, line_format};
@@ -13,6 +12,7 @@ use throng_core::values::codebook::Codebook;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw::Token;
 use throng_core::values::schema::Schema;
+use throng_formats::LineLayout;
 
 /// An attribute as a schema describes it, and raw cells of it.
 #[derive(Clone, Debug)]

@@ -11,9 +11,9 @@ use super::separator::separator_line;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Next, Reading, SourceError, StopFlag};
-use crate::codec::{CsvCodec, Field, Limits, Row, Unknown};
 use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_formats::{CsvCodec, Field, Limits, Row, Unknown};
 
 /// What the next stretch of the file is.
 enum Parsed {

@@ -52,8 +52,8 @@ pub use standing::Standing;
 pub use stream::{open_text, plain_length};
 pub use undescribed::{ColumnChoice, format_by_content, separator_of};
 
-use crate::codec::{Field, Limits, Unknown};
 use crate::telemetry::RejectionReason;
+use throng_formats::{Field, Limits, Unknown};
 
 /// How records are written in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use super::foreign::no_ndjson;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Next, Reading, SourceError};
-use crate::codec::{JsonCodec, JsonKeys, Limits, Refusal};
 use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_formats::{JsonCodec, JsonKeys, Limits, Refusal};
 
 /// Longest line break.
 const BREAK_BYTES: usize = 2;

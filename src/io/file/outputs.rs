@@ -15,9 +15,9 @@ use parquet::file::properties::WriterProperties;
 
 use super::whole::{self, Access, UnfinishedFile};
 use super::{Format, SinkError};
-use crate::codec::{Field, JsonCodec, Limits, Unknown};
 use crate::config::{Sink, Used};
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_formats::{Field, JsonCodec, Limits, Unknown};
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;

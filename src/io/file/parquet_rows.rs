@@ -16,8 +16,8 @@ use super::listing::all_of;
 use super::stream::open_file;
 use super::undescribed::ColumnChoice;
 use super::{Format, Next, Reading, SourceError};
-use crate::codec::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_formats::{ArrowCodec, ArrowRows, Field, Limits, Unknown};
 
 /// Rows held decoded at a time.
 const ROWS_AT_A_TIME: usize = 1024;

@@ -9,8 +9,8 @@ use super::parquet_rows::ParquetRows;
 use super::stream::Stream;
 use super::undescribed::ColumnChoice;
 use super::{Format, Next, Reading, SourceError, StopFlag};
-use crate::codec::{Field, Limits};
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_formats::{Field, Limits};
 
 /// A file that is being read.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use super::reader::Reader;
 use super::stream::Stream;
 use super::undescribed::{ColumnChoice, missing};
 use super::{Format, Next, Reading, SourceError, StopFlag};
-use crate::codec::{Field, Limits, Unknown};
 use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_formats::{Field, Limits, Unknown};
 
 /// What one call of [`FileSource::read`] consumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

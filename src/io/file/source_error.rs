@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::pipe::is_stop;
-use crate::codec::{ColumnError, HeaderError};
 use crate::telemetry::RejectionReason;
+use throng_formats::{ColumnError, HeaderError};
 
 /// An error that ends the reading of a file, as opposed to a rejected record.
 #[derive(Debug, thiserror::Error)]

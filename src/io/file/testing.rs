@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{FileSource, Format, Reading, SourceError, StopFlag};
-use crate::codec::{Field, Limits, Unknown};
+use throng_formats::{Field, Limits, Unknown};
 
 pub const LIMITS: Limits =
     Limits { max_record_bytes: 64, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };

@@ -1,6 +1,6 @@
 //! Asking a registry.
 
-use crate::telemetry::foreign;
+use crate::telemetry::printable;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -255,7 +255,7 @@ impl Client {
                 Err(RegistryError::Unreachable { url: self.url.clone(), what: format!("status {status}") })
             }
             _ => {
-                let said = foreign(&complaint.message);
+                let said = printable(&complaint.message);
                 let said = if said.is_empty() { said } else { format!(": {said}") };
                 Err(self.refused(what, status, said))
             }

@@ -5,13 +5,13 @@
 
 use super::lookup::{Lookup, SchemaLookup};
 use super::writer::{Refusal, WantedFields, Writer};
-use crate::codec::Decoder;
 use crate::io::message::{Part, Undecoded};
 use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use throng_core::values::raw::RawBatch;
+use throng_formats::Decoder;
 
 /// Schemas kept compiled. One that is needed again after that many others is asked for again.
 const MAX_WRITERS: usize = 1_000;

@@ -2,17 +2,17 @@
 
 use super::client::WriterSchema;
 use super::lookup::SchemaLookup;
-use crate::codec::{
-    AvroCodec, Decoder, Field, JsonCodec, JsonSchema, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Said,
-    Unknown,
-};
 use crate::io::message::Undecoded;
-use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, WrittenAs, foreign};
+use crate::telemetry::{RejectionReason, SchemaOutcome, Telemetry, WriterSchemaMet, WrittenAs, printable};
 use prost_reflect::prost::encoding::decode_varint;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use throng_core::values::canonical::Type;
 use throng_core::values::raw::RawBatch;
+use throng_formats::{
+    AvroCodec, Decoder, Field, JsonCodec, JsonSchema, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Said,
+    Unknown,
+};
 
 /// How records behind a frame are written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl WantedFields {
     pub(super) fn compiled(&self, id: u32, schema: &WriterSchema, telemetry: &Telemetry) -> Result<Writer, Refusal> {
         let met = |outcome| WriterSchemaMet { format: self.format.written_as(), outcome }.emit(telemetry);
         if schema.kind != self.format.kind() {
-            let kind = foreign(&schema.kind);
+            let kind = printable(&schema.kind);
             tracing::warn!(schema = id, kind, "a schema is not of the configured format: its records are dead letters");
             met(SchemaOutcome::Unusable);
             return Err(RejectionReason::UnknownSchema.into());
@@ -169,7 +169,7 @@ impl WantedFields {
     }
 
     fn unusable(&self, id: u32, error: &dyn std::fmt::Display, telemetry: &Telemetry) -> Refusal {
-        let error = foreign(&error.to_string());
+        let error = printable(&error.to_string());
         tracing::warn!(schema = id, error, "a schema cannot be used: its records are dead letters");
         WriterSchemaMet { format: self.format.written_as(), outcome: SchemaOutcome::Unusable }.emit(telemetry);
         RejectionReason::UnknownSchema.into()
@@ -274,7 +274,7 @@ fn message_index(mut bytes: &[u8]) -> Result<(MessageIndex, &[u8]), RejectionRea
     if length == 0 {
         return Ok((MessageIndex::new(&[0]).ok_or(BROKEN)?, bytes));
     }
-    let mut numbers = [0; crate::codec::MOST_INDEXES];
+    let mut numbers = [0; throng_formats::MOST_INDEXES];
     let length = usize::try_from(length).map_err(|_| BROKEN)?;
     for place in numbers.get_mut(..length).ok_or(BROKEN)? {
         *place = number(&mut bytes)?;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::codec::Limits;
 use crate::io::file::Format;
 use throng_core::values::schema::Schema;
+use throng_formats::Limits;
 
 /// What to read.
 #[derive(Clone, Debug)]

@@ -3,11 +3,11 @@
 use super::{Cells, Scene, has_subjects};
 use crate::anonymity::plan::Group;
 use crate::anonymity::treatment::proposal::{Proposal, ProposedGroup, Run, Unreleased};
-use crate::codec::LineLayout;
 use rayon::prelude::*;
 use std::borrow::Cow;
 use throng_core::values::codebook::{ABSENT, CellId, Codebook, NULL, SUPPRESSED, is_range};
 use throng_core::values::digest::BuildClassKeyHash;
+use throng_formats::LineLayout;
 
 /// Digests of the ranges of one column, each computed once.
 #[derive(Clone, Default)]

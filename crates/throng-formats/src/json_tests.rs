@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::codec::testing::{AT, field};
+use crate::testing::{AT, field};
 
 fn codec(pointers: &[&str]) -> JsonCodec {
     let fields: Vec<Field> = pointers.iter().map(|p| field(p)).collect();

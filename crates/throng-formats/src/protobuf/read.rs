@@ -4,11 +4,10 @@
 //! refused as a whole for one bad element; so the fields are taken here as they stand in the bytes.
 
 use super::shape::{BadProtobuf, FieldShape, Form, Shapes, TypeId, ValueType, WellKnown};
-use crate::codec::path_tree::PathNode;
-use crate::codec::record::{Field, Fields};
-use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
-use crate::codec::{Decoder, Limits, Unknown};
-use crate::telemetry::RejectionReason;
+use crate::path_tree::PathNode;
+use crate::record::{Field, Fields};
+use crate::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
+use crate::{Decoder, Limits, Unknown};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::prost::encoding::{WireType, decode_key, decode_varint};
@@ -16,6 +15,7 @@ use prost_reflect::{Kind, MessageDescriptor};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use throng_core::values::raw::RawBatch;
+use throng_core::values::rejection::RejectionReason;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedProtobuf;
 

@@ -77,7 +77,7 @@ fn push_long(value: i64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::typed::cells::{self, KINDS, NAMES};
+    use crate::typed::cells::{self, KINDS, NAMES};
     use proptest::prelude::*;
 
     proptest! {

@@ -2,8 +2,8 @@
 
 use super::record::Fields;
 use super::{Decoder, Limits};
-use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 /// Takes the payload as it is for the cells of its attributes.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl Decoder for NumberCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::Field;
-    use crate::codec::testing::AT;
+    use crate::Field;
+    use crate::testing::AT;
 
     fn read(codec: &impl Decoder, payload: &[u8]) -> Result<String, RejectionReason> {
         let mut batch = RawBatch::new(1);

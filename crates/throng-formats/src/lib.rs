@@ -1,7 +1,7 @@
 //! Codecs: from the bytes of a record to raw cells, and from the cells of a fragment to the bytes of a line.
 //!
 //! A [`Decoder`] types nothing and judges no value; it finds the cells of the schema's attributes and refuses what is not
-//! a record. A refused record leaves no row behind and is named by a [`RejectionReason`](crate::telemetry::RejectionReason), which has no place for a value. An
+//! a record. A refused record leaves no row behind and is named by a [`RejectionReason`](throng_core::values::rejection::RejectionReason), which has no place for a value. An
 //! [`Encoder`] writes the lines of a group and reads them back. A format of lines is added in [`LineFormat`].
 //!
 //! | file | what it holds |

@@ -4,11 +4,11 @@
 
 use super::path_tree::{Elements, PathNode, index};
 use super::record::{Fields, Limits, Unknown};
-use crate::telemetry::RejectionReason;
 use std::borrow::Cow;
 use throng_core::values::json::{push_quoted, push_shortest};
 use throng_core::values::moment::{in_range, push_date, push_rfc3339};
 use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 /// The longest JSON text of a structure. Values that take no bytes have a text all the same.
 const MAX_TEXT_BYTES: usize = 16 << 10;

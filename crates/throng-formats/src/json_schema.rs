@@ -7,9 +7,9 @@
 
 use super::Field;
 use super::path_tree::index;
-use crate::telemetry::foreign;
 use serde_json::Value;
 use std::collections::HashSet;
+use throng_core::printable::printable;
 use throng_core::values::canonical::Type;
 
 /// Schemas that are looked at for one field. A schema that has more is not known to have the field.
@@ -54,7 +54,7 @@ impl JsonSchema {
         let parsed = |name: &str, text: &str| match serde_json::from_str(text) {
             Ok(schema @ (Value::Object(_) | Value::Bool(_))) => Ok((name.to_owned(), schema)),
             Ok(_) => Err(BadJsonSchema("it is neither an object nor a truth value".to_owned())),
-            Err(error) => Err(BadJsonSchema(foreign(&error.to_string()))),
+            Err(error) => Err(BadJsonSchema(printable(&error.to_string()))),
         };
         let own = parsed("", text)?;
         let others = parts.iter().map(|(name, text)| parsed(name, text));

@@ -1,7 +1,7 @@
 //! The types of a writer schema as a graph, in which named types are known by their number.
 
-use crate::codec::path_tree::index;
-use crate::codec::record::Field;
+use crate::path_tree::index;
+use crate::record::Field;
 use apache_avro::Schema;
 use apache_avro::schema::{InnerDecimalSchema, Name, UuidSchema};
 use std::collections::HashMap;

@@ -1,14 +1,14 @@
 //! Messages whose repeated fields hold the records, against `prost-reflect` and against the same elements alone.
 
 use super::{ProtobufCodec, ProtobufSchema};
-use crate::codec::testing::{cells, element, fields, read};
-use crate::codec::{Limits, Unknown};
-use crate::telemetry::RejectionReason;
+use crate::testing::{cells, element, fields, read};
+use crate::{Limits, Unknown};
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor, Value};
 use std::sync::LazyLock;
 use throng_core::values::raw::Token;
+use throng_core::values::rejection::RejectionReason;
 
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 8, max_elements: 6, max_repeated_bytes: 200 };
 

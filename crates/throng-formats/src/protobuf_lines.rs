@@ -103,8 +103,8 @@ impl Column for Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::protobuf::ProtobufSchema;
-    use crate::codec::typed::cells::{self, KINDS, NAMES, line};
+    use crate::protobuf::ProtobufSchema;
+    use crate::typed::cells::{self, KINDS, NAMES, line};
     use proptest::prelude::*;
     use prost_reflect::{DynamicMessage, Value};
 

@@ -1,9 +1,8 @@
 //! Against `prost-reflect`, which writes what is read here.
 
 use super::{MessageIndex, ProtobufCodec, ProtobufMessage, ProtobufSchema, shape};
-use crate::codec::testing::{AT, fields, row};
-use crate::codec::{Decoder, Limits, Unknown};
-use crate::telemetry::RejectionReason;
+use crate::testing::{AT, fields, row};
+use crate::{Decoder, Limits, Unknown};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
@@ -12,6 +11,7 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 use throng_core::values::raw::{RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 16, max_elements: 6, max_repeated_bytes: 200 };
 

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use super::json::{Key, admit, check_depth, token_of};
 use super::json_array::of_syntax;
 use super::{Limits, not_finite};
-use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_core::values::rejection::RejectionReason;
 
 /// Why a record was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl<'de> Visitor<'de> for Level<'_, '_, '_, 'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::testing::AT;
+    use crate::testing::AT;
     use proptest::prelude::*;
     use throng_core::values::raw::Token;
 

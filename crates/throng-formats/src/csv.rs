@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{Field, Unknown};
-use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 /// One row, unquoted: the bytes of its fields one after the other, and where each ends.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +157,7 @@ impl CsvCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codec::testing::AT;
+    use crate::testing::AT;
 
     struct Owned(Vec<u8>, Vec<usize>);
 

@@ -1,7 +1,7 @@
 //! What a decoder is told of a record, and what it gives.
 
-use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch};
+use throng_core::values::rejection::RejectionReason;
 use throng_core::values::schema::Attribute;
 
 /// Where one attribute is found in a record.

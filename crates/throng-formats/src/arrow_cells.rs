@@ -5,8 +5,8 @@ use arrow::datatypes::{DataType, Field as ArrowField, Fields, Schema};
 
 use super::arrow_text::{supported, token};
 use super::{Field, Limits, Unknown};
-use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 /// A column that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

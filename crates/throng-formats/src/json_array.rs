@@ -1,9 +1,9 @@
 //! The elements of a JSON array, each as its text.
 
-use crate::telemetry::RejectionReason;
 use serde::Deserialize as _;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use throng_core::values::rejection::RejectionReason;
 
 /// The texts of the elements of `json`, 1 to `most`.
 ///

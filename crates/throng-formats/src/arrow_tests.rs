@@ -10,7 +10,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::Int32Type;
 
 use super::*;
-use crate::codec::testing::AT;
+use crate::testing::AT;
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()

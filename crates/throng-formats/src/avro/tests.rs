@@ -1,8 +1,8 @@
 //! Against `apache-avro`, which writes what is read here.
 
 use super::*;
-use crate::codec::Field;
-use crate::codec::testing::{AT, cells, element, fields, row};
+use crate::Field;
+use crate::testing::{AT, cells, element, fields, row};
 use apache_avro::types::Value;
 use apache_avro::writer::datum::GenericDatumWriter;
 use apache_avro::{Days, Decimal, Duration, Millis, Months, Schema};

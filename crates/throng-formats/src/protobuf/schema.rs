@@ -2,8 +2,8 @@
 
 use super::read::ProtobufCodec;
 use super::shape::BadProtobuf;
-use crate::codec::record::Fields;
-use crate::codec::{Limits, Unknown};
+use crate::record::Fields;
+use crate::{Limits, Unknown};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::prost::Message as _;
@@ -157,7 +157,7 @@ impl ProtobufSchema {
 
 /// One message of a schema.
 #[derive(Clone, Debug)]
-pub struct ProtobufMessage(pub(in crate::codec) MessageDescriptor);
+pub struct ProtobufMessage(pub(crate) MessageDescriptor);
 
 impl ProtobufMessage {
     /// A codec for records that are such messages.

@@ -1,8 +1,8 @@
 //! Fields and messages for the tests of the codecs.
 
 use super::{Decoder, Field};
-use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 /// The place of every message.
 pub const AT: Coordinate = Coordinate { topic: 1, partition: 4, offset: 17, element: 0 };

@@ -2,10 +2,10 @@
 
 use super::testing::{AT, element, field};
 use super::*;
-use crate::telemetry::RejectionReason;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 const LIMITS: Limits = Limits { max_record_bytes: 1 << 16, max_depth: 12, max_elements: 6, max_repeated_bytes: 200 };
 

@@ -13,8 +13,8 @@ use super::json_array::{self, of_syntax};
 use super::path_tree::{Elements, PathNode};
 use super::record::Fields;
 use super::{Decoder, Field, Limits, Unknown, not_finite};
-use crate::telemetry::RejectionReason;
 use throng_core::values::raw::{Coordinate, RawBatch, Token};
+use throng_core::values::rejection::RejectionReason;
 
 /// Deepest level that is walked by recursion, below `serde_json`'s own limit of 128. Only pointers of the schema can
 /// lead there; everything else is scanned without recursion.

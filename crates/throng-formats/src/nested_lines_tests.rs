@@ -1,6 +1,6 @@
 use super::*;
-use crate::codec::testing::{AT, field};
-use crate::codec::{Field, JsonCodec, Limits, LineFormat, LineLayout};
+use crate::testing::{AT, field};
+use crate::{Field, JsonCodec, Limits, LineFormat, LineLayout};
 use proptest::prelude::*;
 use throng_core::values::raw::{RawBatch, Token};
 

@@ -1,11 +1,11 @@
 //! The messages that one leads to as a graph, in which each is known by its number.
 
-use crate::codec::path_tree::index;
-use crate::codec::record::Field;
-use crate::telemetry::foreign;
+use crate::path_tree::index;
+use crate::record::Field;
 use prost_reflect::prost::encoding::WireType;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 use std::collections::HashMap;
+use throng_core::printable::printable;
 
 /// What is no Protobuf schema, or none that can be used. It says what is wrong; a schema has no values of records.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -16,7 +16,7 @@ impl BadProtobuf {
     /// Says what is wrong.
     #[must_use]
     pub fn new(what: &str) -> Self {
-        Self(foreign(what))
+        Self(printable(what))
     }
 }
 

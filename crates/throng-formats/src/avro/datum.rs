@@ -5,14 +5,14 @@
 //! items that take no bytes.
 
 use super::shape::{Shape, Shapes, Ticks, TypeId};
-use crate::codec::path_tree::PathNode;
-use crate::codec::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
-use crate::codec::typed::take_long;
-use crate::telemetry::RejectionReason;
+use crate::path_tree::PathNode;
+use crate::tree::{Member, Object, Paths, Row, Tree, ValueCount, Want};
+use crate::typed::take_long;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use throng_core::values::moment::DAY;
 use throng_core::values::raw::RawBatch;
+use throng_core::values::rejection::RejectionReason;
 
 const MALFORMED: RejectionReason = RejectionReason::MalformedAvro;
 

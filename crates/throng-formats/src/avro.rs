@@ -22,9 +22,9 @@ mod tests;
 use super::record::Fields;
 use super::tree::Paths;
 use super::{Decoder, Limits, Unknown};
-use crate::telemetry::RejectionReason;
 use shape::{Shape, Shapes};
 use throng_core::values::raw::RawBatch;
+use throng_core::values::rejection::RejectionReason;
 
 pub use shape::BadSchema;
 

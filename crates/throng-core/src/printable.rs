@@ -1,0 +1,37 @@
+//! Texts from outside in log lines and errors.
+
+/// Largest number of characters of a printable text.
+const MAX_CHARACTERS: usize = 300;
+
+/// Makes a text from outside safe for a log line or an error: one line of bounded length, without terminal control characters or marks that change
+/// the direction of writing.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut out = String::new();
+    for (at, character) in text.chars().enumerate() {
+        if at == MAX_CHARACTERS {
+            out.push('…');
+            break;
+        }
+        match character {
+            '\n' | '\t' | '\r' => out.push(' '),
+            ' '..='~' => out.push(character),
+            // Letters are; marks, controls and what writes from right to left may hide what is said.
+            _ if character.is_alphanumeric() => out.push(character),
+            _ => out.extend(character.escape_unicode()),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_others_are_one_short_line() {
+        assert_eq!(printable("no field \"größe\""), "no field \"größe\"");
+        assert_eq!(printable("a\nb\u{1b}[2Jc\u{202e}d\0"), "a b\\u{1b}[2Jc\\u{202e}d\\u{0}");
+        assert!(printable(&"\u{7}".repeat(1 << 20)).len() < 10 * MAX_CHARACTERS);
+    }
+}
