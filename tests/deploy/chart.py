@@ -171,7 +171,7 @@ def main(throng):
     assert user.strip() == "operations: [Read, Write, Describe]", f"rights on the contributions: {user}"
     assert "THRONG__SINK__CHANGELOG_TOPIC, value: \"steps.changelog\"" in all_on["StatefulSet", "try-throng"], "the daemon uses another changelog"
     user = all_on["KafkaUser", "try-throng"].split('name: "steps.changelog"')[1].splitlines()[1]
-    assert user.strip() == "operations: [Read, Write, Describe]", f"rights on the changelog: {user}"
+    assert user.strip() == "operations: [Read, Write, Describe, DescribeConfigs]", f"rights on the changelog: {user}"
     rules = all_on["PrometheusRule", "try-throng"]
     for alert in re.findall(r"- alert: (\w+)", (ROOT / "deploy/prometheus/alerts.yml").read_text()):
         assert f"alert: {alert}\n" in rules, f"the PrometheusRule lacks {alert}"
