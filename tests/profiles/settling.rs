@@ -5,7 +5,7 @@ use crate::support::stand::{Collector, Fault, Stand, record};
 use crossbeam_channel::{Sender, unbounded};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use throng::daemon::engine::clock::{MachineClocks, StateClock};
 use throng::daemon::engine::{BatchError, Engine, Settling, Turn, Upcoming};
@@ -49,6 +49,8 @@ struct Script {
     aborted: Option<Turn>,
     passed: bool,
     alone: bool,
+    /// Counts commands to forget what was read of an aborted batch.
+    voided: Arc<AtomicUsize>,
 }
 
 impl Upcoming for Script {
@@ -81,7 +83,8 @@ impl Source for Script {
         })
     }
 
-    fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, _: Ranges) -> Result<(), SourceFailure> {
+    fn rewind(&mut self, aborted: Option<(Turn, Option<Settling>)>, ranges: Ranges) -> Result<(), SourceFailure> {
+        self.voided.fetch_add(usize::from(aborted.is_none() && ranges.is_empty()), Ordering::Relaxed);
         self.aborted = aborted.map(|(turn, _)| turn);
         Ok(())
     }
@@ -100,9 +103,19 @@ impl Source for Script {
 }
 
 fn run(stand: &mut Stand, steps: Vec<Step>, stops: bool) -> Result<(), StreamError> {
+    run_counting(stand, steps, stops, &Arc::default())
+}
+
+fn run_counting(
+    stand: &mut Stand,
+    steps: Vec<Step>,
+    stops: bool,
+    voided: &Arc<AtomicUsize>,
+) -> Result<(), StreamError> {
     let telemetry = stand.telemetry.clone();
     let (engine, sink) = stand.parts();
-    let mut source = Script { steps: steps.into(), aborted: None, passed: false, alone: false };
+    let mut source =
+        Script { steps: steps.into(), aborted: None, passed: false, alone: false, voided: Arc::clone(voided) };
     let clock = StateClock::resume(Arc::new(MachineClocks::new()), &[], Duration::from_secs(3_600));
     let stop = AtomicBool::new(stops);
     let max_age = Duration::ZERO;
@@ -276,6 +289,20 @@ fn a_batch_whose_partitions_stay_with_others_holds_nothing_up() {
         assert!(matches!(run(&mut stand, steps, false), Err(StreamError::Source(SourceFailure::ReaderGone))));
         assert_eq!(stand.engine().held(), held);
     }
+}
+
+/// A part of the batch that stayed in the reader would count as all of it when the partitions come back: their other records would be skipped.
+#[test]
+fn revocation_of_an_aborted_batch_voids_what_the_reader_has_of_it() {
+    let (mut stand, _says) = begun();
+    let turn = stand.turn(&visits(2..6), BEGIN);
+    stand.sink.abort_next = true;
+    stand.sink.another_attempt_may_differ = true;
+    let voided = Arc::default();
+    let steps = vec![Step::Batch(turn), Step::Revoked(0), Step::Breaks];
+    let ended = run_counting(&mut stand, steps, false, &voided);
+    assert!(matches!(ended, Err(StreamError::Source(SourceFailure::ReaderGone))));
+    assert_eq!(voided.load(Ordering::Relaxed), 1);
 }
 
 /// Somebody else has its records: a start that still knew of it would wait for them, and refuse another policy until then.

@@ -125,10 +125,7 @@ impl Restore {
             return Ok(None);
         }
         let running = self.running.get_or_insert_with(|| start(&self.changelog, wanted));
-        if waits {
-            return Ok(None);
-        }
-        match running.done.try_recv() {
+        match if waits { Err(TryRecvError::Empty) } else { running.done.try_recv() } {
             Err(TryRecvError::Empty) => {
                 if running.said.elapsed() >= SAYING {
                     running.said = Instant::now();

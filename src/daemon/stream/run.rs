@@ -19,7 +19,7 @@ use crate::release::sink::Sink;
 use crate::telemetry::{AbortReason, BatchAborted, Rebalanced, Telemetry, VerificationRefused};
 use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use throng_core::values::raw::Coordinate;
 
@@ -165,7 +165,8 @@ impl Run<'_> {
         loop {
             self.follow_partitions(&mut is_dropped)?;
             // An aborted settling may have been seen, and other records could take the held ones along: nothing comes before it.
-            let is_time = settled_at.is_none_or(|at: Instant| at.elapsed() >= SETTLING_PAUSE) && self.can_repeat();
+            let pause = if self.restore.is_some() { SETTLING_PAUSE } else { Duration::ZERO };
+            let is_time = settled_at.is_none_or(|at: Instant| at.elapsed() >= pause) && self.can_repeat();
             if let Some(intent) = self.retry.take_if(|retry| is_time && retry.ranges.is_empty()) {
                 self.settle_again(intent)?;
                 settled_at = self.retry.is_some().then(Instant::now);
@@ -174,6 +175,10 @@ impl Run<'_> {
                     return Err(
                         BatchError::Fatal("held records could not be settled, again and again".to_owned()).into()
                     );
+                }
+                // Without a changelog nothing that is read in between can be read again.
+                if self.retry.is_some() && self.restore.is_none() && !self.stop.load(Ordering::Acquire) {
+                    continue;
                 }
             }
             if let Some(idle) = &mut self.idle
@@ -332,7 +337,8 @@ impl Run<'_> {
     /// partition goes and comes again quickly; nor before the one that is to be repeated. What is dropped is read again, and nothing that
     /// follows it is processed before.
     fn is_admitted(&self, turn: &Turn) -> bool {
-        let is_next = self.restore.is_none() || self.retry.is_none() || turn.input.closed == Closed::Replay;
+        let repeats = |retry: &Intent| !retry.ranges.is_empty() && turn.input.closed == Closed::Replay;
+        let is_next = self.restore.is_none() || self.retry.as_ref().is_none_or(repeats);
         is_next && turn.input.ranges.keys().all(|place| self.is_known(*place))
     }
 
@@ -425,6 +431,10 @@ impl Run<'_> {
             restore.forget(places);
         }
         let is_gone = self.retry.take_if(|retry| retry.places().iter().any(|place| places.contains(place)));
+        if is_gone.as_ref().is_some_and(|retry| !retry.ranges.is_empty()) {
+            // The reader has a part of it, which would count as all of it when the partitions come back.
+            self.source.rewind(None, Ranges::new())?;
+        }
         self.give_up(is_gone)?;
         self.engine.let_partitions_go(&places.iter().copied().collect());
         Ok(())

@@ -23,6 +23,7 @@ impl Filling {
 
     pub(super) fn forget(&mut self, place: Place) {
         self.share.forget(place);
+        self.passed.remove(&place);
         self.batch.forget_partition(place);
     }
 }
