@@ -34,7 +34,11 @@ listed = {(one["name"], one["version"]): one for one in bom["components"]}
 lock = {(one["name"], one["version"]): one for one in tomllib.loads((root / "Cargo.lock").read_text())["package"]}
 assert bom["bomFormat"] == "CycloneDX" and len(listed) == len(bom["components"]) > 50
 for key, one in listed.items():
-    assert one["hashes"][0]["content"] == lock[key]["checksum"], f"{key}: another hash than the lock's"
+    # The crates of this workspace come from no registry.
+    if key[0].startswith("throng-") and "source" not in lock[key]:
+        assert "hashes" not in one, f"{key} has no archive"
+    else:
+        assert one["hashes"][0]["content"] == lock[key]["checksum"], f"{key}: another hash than the lock's"
     assert one["licenses"], f"{key} has no licence"
 names = {name for name, _ in listed}
 wanted = tomllib.loads((root / "Cargo.toml").read_text())
