@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use throng_core::values::raw::{Coordinate, RawBatch};
 use throng_formats::{AvroCodec, Decoder, Field, Limits, Unknown};
-use throng::records::raw::{Coordinate, RawBatch};
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 

@@ -6,10 +6,10 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use throng::records::canonical::Canonical;
-use throng::records::hierarchy::Cover;
-use throng::records::raw::Token;
-use throng::records::schema::Schema;
+use throng_core::values::canonical::Canonical;
+use throng_core::values::hierarchy::Cover;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
 use throng_fuzz::scratch;
 
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| scratch("hierarchy.csv"));

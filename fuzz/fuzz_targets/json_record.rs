@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use throng_core::values::raw::{Coordinate, RawBatch, Token};
 use throng_formats::{Field, JsonCodec, JsonKeys, Limits};
-use throng::records::raw::{Coordinate, RawBatch, Token};
 use throng_fuzz::{RECORD, check_cell, codebooks};
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
@@ -21,7 +21,7 @@ fn json_of(token: Token<'_>) -> Option<String> {
 
 /// The record that has exactly these cells.
 fn record_of(tokens: &[Token<'_>]) -> String {
-    let member = |(attribute, token): (&std::sync::Arc<throng::records::schema::Attribute>, &Token<'_>)| {
+    let member = |(attribute, token): (&std::sync::Arc<throng_core::values::schema::Attribute>, &Token<'_>)| {
         let json = json_of(*token)?;
         Some(match attribute.segments().as_slice() {
             [key] => format!("{key:?}:{json}"),

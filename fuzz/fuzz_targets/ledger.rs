@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng::ledger::SHARDS;
-use throng::ledger::delta::LedgerDelta;
-use throng::ledger::per_subject::Ledger;
-use throng::ledger::said::Said;
-use throng::ledger::supporters::{SupportLimits, SupportShard, Supporters};
+use throng_core::ledger::SHARDS;
+use throng_core::ledger::delta::LedgerDelta;
+use throng_core::ledger::per_subject::Ledger;
+use throng_core::ledger::said::Said;
+use throng_core::ledger::supporters::{SupportLimits, SupportShard, Supporters};
 use throng_fuzz::survives;
 
 const DAY_MS: i64 = 86_400_000;

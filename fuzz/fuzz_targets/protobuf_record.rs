@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
+use throng_core::values::raw::{Coordinate, RawBatch};
 use throng_formats::{Decoder, Field, Limits, MessageIndex, ProtobufCodec, ProtobufSchema, Unknown};
-use throng::records::raw::{Coordinate, RawBatch};
 
 const AT: Coordinate = Coordinate { topic: 0, partition: 0, offset: 0, element: 0 };
 

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
-use throng::records::raw::Token;
-use throng::records::schema::Schema;
+use throng_core::values::raw::Token;
+use throng_core::values::schema::Schema;
 use throng_fuzz::{check_cell, codebooks};
 
 const CELLS: [&str; 7] = ["", "7", "-12.5", "2021-05-24", "2021-05-24T10:00:00Z", "47.37,8.54", "true"];

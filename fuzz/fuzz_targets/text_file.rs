@@ -5,9 +5,9 @@
 use libfuzzer_sys::fuzz_target;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use throng_formats::{Field, Limits, Unknown};
 use throng::io::file::{FileSource, Format};
-use throng::records::raw::RawBatch;
+use throng_core::values::raw::RawBatch;
+use throng_formats::{Field, Limits, Unknown};
 use throng_fuzz::{RECORD, check_cell, codebooks, scratch};
 
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| scratch("records"));
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 2048;
 
 fn open(format: Format) -> Option<FileSource> {
     let flat = !matches!(format, Format::Ndjson);
-    let field = |a: &std::sync::Arc<throng::records::schema::Attribute>| {
+    let field = |a: &std::sync::Arc<throng_core::values::schema::Attribute>| {
         if flat { Field::flat(&a.column()) } else { Field::of(a) }
     };
     let fields: Vec<Field> = RECORD.attributes.iter().map(field).collect();
